@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::tool::MEMORY_SEARCH_TOOLS;
 use hob_core::{
-    AgentPreference, Ask, AskError, Caller, CallerRole, Content, ContentPart, EngineError, GenerateRequest,
-    Message, Permit, Reach, RequestSource, Role, random_id,
+    AgentPreference, AnswerSource, Ask, AskError, Caller, CallerRole, Content, ContentPart, EngineError,
+    GenerateRequest, Message, Permit, Reach, RequestSource, Role, random_id, with_sources,
 };
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
@@ -166,7 +166,11 @@ impl InboundHandler {
         let reader = FileReader { ask, caller: &caller, live, transcription_model };
         let files = reader.read_all(&message.files).await;
         if message.content.trim().is_empty() && files.parts.is_empty() {
-            return Ok(MessageAnswer { question: None, reply: files.problems.join("\n") });
+            return Ok(MessageAnswer {
+                question: None,
+                reply: files.problems.join("\n"),
+                sources: Vec::new(),
+            });
         }
         caller.permit.tainted |= files.has_documents;
         let lines = Some(message.content.clone()).into_iter().chain(files.lines.clone());
@@ -179,9 +183,11 @@ impl InboundHandler {
             ask.ask(request, &caller).await
         };
         match answered {
-            Ok(answered) => {
-                Ok(MessageAnswer { question: Some(question), reply: answered.generation.answer.content })
-            }
+            Ok(answered) => Ok(MessageAnswer {
+                question: Some(question),
+                reply: answered.generation.answer.content,
+                sources: answered.sources,
+            }),
             Err(error) => Err(FailedAnswer { note: note_of(&error, has_pictures), error: error.to_string() }),
         }
     }
@@ -264,12 +270,13 @@ impl MessageHandler for InboundHandler {
         live.begin();
         let FailedAnswer { note, error } =
             match timeout(ANSWER_TIMEOUT, self.answer(ask.as_ref(), message, live)).await {
-                Ok(Ok(MessageAnswer { question, reply })) => {
+                Ok(Ok(MessageAnswer { question, reply, sources })) => {
                     self.clear_failure(message);
                     if let Some(question) = question {
+                        // The history has no sources: the model would repeat them.
                         self.remember(message, question, &reply).await;
                     }
-                    return Ok(Some(reply));
+                    return Ok(Some(with_sources(reply, &sources)));
                 }
                 Ok(Err(failed)) => failed,
                 Err(_) => {
@@ -287,6 +294,8 @@ impl MessageHandler for InboundHandler {
 struct MessageAnswer {
     question: Option<String>,
     reply: String,
+    /// The passages of the memory that the model got.
+    sources: Vec<AnswerSource>,
 }
 
 /// Why there is no answer, and what the sender reads instead.

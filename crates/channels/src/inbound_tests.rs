@@ -146,6 +146,20 @@ async fn a_conversation_has_its_history() {
 }
 
 #[tokio::test]
+async fn an_answer_names_its_sources_and_the_history_does_not() {
+    let engine = Arc::new(ScriptedEngine::saying(&["In March."]));
+    let ask = EngineAsk::new(Arc::clone(&engine) as Arc<dyn Engine>).with_source("/notes/house.md");
+    let ask: Arc<dyn Ask> = Arc::new(ask);
+    let store = SqliteChannelStore::new(Database::in_memory(&[MIGRATIONS]).unwrap());
+    let inbound = InboundHandler::new(&ask, some_rules(), Some(Arc::new(store)));
+    let setup = Setup { ask, engine, inbound };
+    let said = setup.says(&message("owner", "t1", "When?")).await;
+    assert_eq!(said.as_deref(), Some("In March.\n\nSources: house.md"));
+    setup.says(&message("owner", "t1", "Really?")).await;
+    assert_eq!(setup.last_messages()[1], (Role::Assistant, "In March.".to_owned()));
+}
+
+#[tokio::test]
 async fn without_a_thread_each_sender_has_a_conversation() {
     let (setup, _) = setup(some_rules());
     setup.says(&message("ann", "", "secret")).await;

@@ -129,13 +129,16 @@ fn the_defaults_are_the_documented_ones() {
     intelligence.max_tokens = 1024
     models.aliases = {}
     agent.max_turns = 10
-    memory.backend = "sqlite"
+    memory.backend = "auto"
+    memory.min_word_share = 0.1
+    memory.min_similarity = 0.2
     memory.chunk_size = 512
     memory.chunk_overlap = 64
     memory.context = true
     memory.context_passages = 5
     memory.context_tokens = 1500
     memory.embedding_model = ""
+    memory.ocr_languages = ""
     channel.enabled = false
     channel.gateway_url = "ws://127.0.0.1:18789/ws"
     channel.default_agent = "simple"

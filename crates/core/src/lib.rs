@@ -32,6 +32,7 @@ mod random_id;
 mod reasoning;
 pub mod rerank;
 pub mod secret;
+mod sources_line;
 pub mod stream;
 pub mod time;
 pub mod token_estimate;
@@ -85,6 +86,7 @@ pub use random_id::{fill_random, random_id};
 pub use reasoning::{REASONING_CONTENT, REASONING_EFFORT, ReasoningSeal, SealedReasoning, THINKING_BLOCKS};
 pub use rerank::{RelevanceScore, RerankRequest, Reranking};
 pub use secret::is_secret;
+pub use sources_line::{sources_line, with_sources};
 pub use stream::{
     AgentStep, Collector, Delta, DeltaStream, GenerationStream, TextDelta, ToolCallDelta, ToolStep,
 };

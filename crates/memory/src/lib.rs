@@ -12,10 +12,12 @@ pub mod context;
 mod embed;
 pub mod index;
 mod library;
+mod listing;
 mod note;
 mod open;
 mod quantise;
 pub mod read;
+mod relevance;
 pub mod search;
 mod service;
 pub mod store;
@@ -34,8 +36,8 @@ pub use library::{
     DocumentLibrary, DocumentLibraryError, DocumentLibraryOptions, DocumentUpload, FolderRequest, IndexJob,
     JobKind, JobScope, JobState, WatchOptions,
 };
-pub use read::ReaderProcess;
-pub use read::{Document, ReadError, ReadLimits, read_file};
+pub use read::{Document, OcrProgram, ReadError, ReadLimits, ReaderProcess, document_kind, read_file};
+pub use relevance::RelevanceFloor;
 pub use search::SearchPurpose;
 pub use service::{IndexRequest, MemoryOptions, MemoryService, ProgressListener};
 pub use store::{

@@ -16,6 +16,7 @@ use crate::index::watch::DirectoryWatch;
 use crate::index::{IndexOptions, IndexProgress, IndexProgressFn, index, resolve};
 use crate::note::note_source;
 use crate::open::{LazyStore, blocking, store_failed};
+use crate::relevance::RelevanceFloor;
 use crate::search::{SearchPurpose, SearchRequest, search};
 use crate::store::{MemoryStore, RemovedSources};
 use crate::types::{
@@ -37,8 +38,9 @@ pub type ProgressListener = Arc<dyn Fn(IndexProgress<'_>) + Send + Sync>;
 pub struct MemoryOptions {
     /// The database, which may not exist yet.
     pub database: Storage,
-    /// The default kind of search.
-    pub backend: MemoryBackend,
+    /// How passages are found; `None` for words and meaning if there are vectors, else for words.
+    pub backend: Option<MemoryBackend>,
+    pub relevance: RelevanceFloor,
     pub index: IndexOptions,
     /// The limits of context.
     pub context: ContextBudget,
@@ -58,8 +60,8 @@ pub struct MemoryService {
 
 #[derive(Clone)]
 pub struct IndexRequest {
-    /// Whether chunks get vectors.
-    pub backend: MemoryBackend,
+    /// Whether chunks get vectors; `None` for the configured backend.
+    pub backend: Option<MemoryBackend>,
     /// What files are added to.
     pub collection: CollectionName,
     pub listener: ProgressListener,
@@ -72,12 +74,23 @@ impl MemoryService {
         MemoryService { store: LazyStore::new(options.database.clone()), options, events }
     }
 
-    pub fn backend(&self) -> MemoryBackend {
-        self.options.backend
+    /// The configured backend, or the one that suits what is indexed.
+    pub async fn backend(&self) -> Result<MemoryBackend, MemoryError> {
+        if let Some(backend) = self.options.backend {
+            return Ok(backend);
+        }
+        let has_vectors = self.read(|store| store.has_vectors()).await?.unwrap_or(false);
+        Ok(if has_vectors { MemoryBackend::Hybrid } else { MemoryBackend::Sqlite })
     }
 
+    /// The best passages that are relevant.
     pub async fn search(&self, query: &MemoryQuery) -> Result<SearchResults, MemoryError> {
         self.search_for(query, SearchPurpose::UserRequest, &self.events).await
+    }
+
+    /// The best passages, even if none is relevant.
+    pub async fn search_all(&self, query: &MemoryQuery) -> Result<SearchResults, MemoryError> {
+        self.search_for(query, SearchPurpose::AllPassages, &self.events).await
     }
 
     /// Like [`Self::search`], as part of a run.
@@ -87,16 +100,29 @@ impl MemoryService {
         purpose: SearchPurpose,
         events: &RunEvents,
     ) -> Result<SearchResults, MemoryError> {
-        let backend = query.backend.unwrap_or(self.options.backend);
         let store = self.store.find().await?.ok_or(MemoryError::Empty)?;
-        let wanted = SearchRequest {
+        let mut backend = match query.backend {
+            Some(backend) => backend,
+            None => self.backend().await?,
+        };
+        let wanted = |backend| SearchRequest {
             question: &query.text,
             count: query.top_k,
             backend,
             purpose,
+            floor: self.options.relevance,
             collections: query.collections.clone(),
         };
-        let passages = search(&store, self.options.embedders.as_ref(), wanted).await?;
+        let embedders = self.options.embedders.as_ref();
+        let is_automatic = query.backend.or(self.options.backend).is_none();
+        let passages = match search(&store, embedders, wanted(backend)).await {
+            Err(error) if is_automatic && error.is_about_vectors() => {
+                tracing::debug!(%error, "searching by words");
+                backend = MemoryBackend::Sqlite;
+                search(&store, embedders, wanted(backend)).await?
+            }
+            found => found?,
+        };
         events.publish(Event::MemoryRetrieve {
             backend: backend.as_str().to_owned(),
             query: query.text.clone(),
@@ -184,14 +210,15 @@ impl MemoryService {
         let store = self.store.open().await?;
         let to = Arc::clone(&store);
         blocking(move || to.save(&source, SystemTime::now())).await?.map_err(store_failed)?;
-        if self.options.backend.needs_vectors() {
+        let backend = self.backend().await?;
+        if backend.needs_vectors() {
             // A note without a vector is found by its words, and gets one with the next indexing.
             match self.options.embedders.embedder().await {
                 Ok(embedder) => drop(embedder.embed_missing(&store, &|_| {}).await?),
                 Err(error) => tracing::warn!(%error, "stored a note without a vector"),
             }
         }
-        self.publish_stored(self.options.backend, chunks);
+        self.publish_stored(backend, chunks);
         Ok(name)
     }
 
@@ -199,7 +226,7 @@ impl MemoryService {
     pub async fn index(&self, path: &Path) -> Result<IndexReport, MemoryError> {
         let listener: ProgressListener = Arc::new(|_| {});
         let indexing = IndexRequest {
-            backend: self.options.backend,
+            backend: None,
             collection: CollectionName::default(),
             listener,
             stop: CancellationToken::new(),
@@ -212,9 +239,20 @@ impl MemoryService {
         let IndexRequest { backend, collection, listener, stop } = indexing;
         // Before a database is created.
         let path = resolve(path)?;
+        let is_automatic = backend.or(self.options.backend).is_none();
+        let backend = match backend {
+            Some(backend) => backend,
+            None => self.backend().await?,
+        };
         // Checked before the long work.
         let embedder = match backend.needs_vectors() {
-            true => Some(self.options.embedders.embedder().await?),
+            true => match self.options.embedders.embedder().await {
+                Err(error) if is_automatic => {
+                    tracing::warn!(%error, "indexing without new vectors");
+                    None
+                }
+                embedder => Some(embedder?),
+            },
             false => None,
         };
         let store = self.store.open().await?;
@@ -293,15 +331,17 @@ impl MemoryService {
 
     /// How much is in the collections.
     pub async fn stats(&self, collections: CollectionSet) -> Result<MemoryStats, MemoryError> {
-        let backend = self.options.backend;
+        let backend = self.backend().await?;
+        let automatic = self.options.backend.is_none();
         let is_all = collections == CollectionSet::All;
         let Some(store) = self.store.find().await? else {
             let database_bytes = is_all.then_some(0);
-            return Ok(MemoryStats { backend, database_bytes, ..MemoryStats::default() });
+            return Ok(MemoryStats { backend, automatic, database_bytes, ..MemoryStats::default() });
         };
         let size = blocking(move || store.size_of(&collections)).await?.map_err(store_failed)?;
         Ok(MemoryStats {
             backend,
+            automatic,
             sources: size.sources,
             notes: size.notes,
             chunks: size.chunks,

@@ -21,18 +21,19 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(backend: MemoryBackend) -> Self {
+    fn new(backend: impl Into<Option<MemoryBackend>>) -> Self {
         let root = tempfile::tempdir().unwrap();
         let database = LazyDatabase::at(&root.path().join("memory.db"), &[MIGRATIONS]);
-        Fixture::on(database.into(), root, backend)
+        Fixture::on(database.into(), root, backend.into())
     }
 
-    fn on(database: Storage, root: tempfile::TempDir, backend: MemoryBackend) -> Self {
+    fn on(database: Storage, root: tempfile::TempDir, backend: Option<MemoryBackend>) -> Self {
         fs::create_dir(root.path().join("notes")).unwrap();
         let (vectors, bus) = (Arc::new(WordVectors::default()), EventBus::new());
         let memory = MemoryService::new(MemoryOptions {
             database,
             backend,
+            relevance: RelevanceFloor::default(),
             index: IndexOptions::default(),
             context: ContextBudget { passages: 5, tokens: 1_500 },
             adds_context: false,
@@ -71,6 +72,7 @@ impl Fixture {
 }
 
 fn indexing(backend: MemoryBackend, stop: CancellationToken) -> IndexRequest {
+    let backend = Some(backend);
     IndexRequest { backend, collection: CollectionName::default(), listener: Arc::new(|_| {}), stop }
 }
 
@@ -113,9 +115,89 @@ async fn irrelevant_passages_are_not_returned() {
         }
         assert!(told("Which tyres does the car need?", backend).await > 0, "{backend:?}");
     }
-    // Each search alone returns its best hits, but hybrid search returns nothing irrelevant.
+    // A caller that searches for a greeting finds it.
     assert_eq!(fixture.ask("hi", MemoryBackend::Sqlite).await.unwrap(), [fixture.file("mail.md:1")]);
     assert_eq!(fixture.ask("chromodynamics", MemoryBackend::Hybrid).await.unwrap(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_question_that_the_documents_do_not_answer_finds_nothing_unless_all_is_wanted() {
+    let fixture = Fixture::new(MemoryBackend::Hybrid);
+    fixture.write("tax.md", "# Taxes\n\nThe capital gains of last year are taxed in May.");
+    fixture.memory.index(&fixture.notes()).await.unwrap();
+    let query = |text: &str, backend| MemoryQuery {
+        text: text.into(),
+        top_k: 5,
+        backend: Some(backend),
+        collections: CollectionSet::All,
+    };
+    for backend in MemoryBackend::ALL {
+        // The vectors of these tests are words, and such a question has some in common with everything.
+        let text = match backend {
+            MemoryBackend::Sqlite => "What is the capital of Mongolia?",
+            MemoryBackend::Vector | MemoryBackend::Hybrid => "Ulaanbaatar, Mongolia",
+        };
+        let unanswered = query(text, backend);
+        let found = fixture.memory.search(&unanswered).await.unwrap().passages;
+        assert!(found.is_empty(), "{backend:?} {found:?}");
+        let all = fixture.memory.search_all(&unanswered).await.unwrap().passages;
+        assert!(all.iter().any(|passage| passage.text.contains("capital gains")), "{backend:?} {all:?}");
+        let answered = query("When are the capital gains taxed?", backend);
+        let found = fixture.memory.search(&answered).await.unwrap().passages;
+        assert!(found[0].text.contains("taxed in May"), "{backend:?} {found:?}");
+    }
+    // Relevant passages come first.
+    let all = fixture.memory.search_all(&query("the capital gains", MemoryBackend::Hybrid)).await.unwrap();
+    assert!(all.passages.len() == 3 && all.passages[0].text.contains("gains"), "{all:?}");
+}
+
+#[tokio::test]
+async fn without_a_setting_vectors_are_used_once_there_are_some() {
+    let fixture = Fixture::new(None::<MemoryBackend>);
+    let search = async |text: &str| {
+        let collections = CollectionSet::All;
+        let query = MemoryQuery { text: text.into(), top_k: 5, backend: None, collections };
+        let found = fixture.memory.search(&query).await.unwrap();
+        (found.backend, found.passages.len())
+    };
+    assert_eq!(fixture.memory.index(&fixture.notes()).await.unwrap().vectors, 0);
+    assert_eq!(search("automobile").await, (MemoryBackend::Sqlite, 0));
+    let stats = fixture.memory.stats(CollectionSet::All).await.unwrap();
+    assert_eq!((stats.backend, stats.automatic), (MemoryBackend::Sqlite, true));
+
+    let with_vectors = indexing(MemoryBackend::Hybrid, CancellationToken::new());
+    fixture.memory.index_with(&fixture.notes(), with_vectors).await.unwrap();
+    assert_eq!(search("automobile").await, (MemoryBackend::Hybrid, 1));
+    let stats = fixture.memory.stats(CollectionSet::All).await.unwrap();
+    assert_eq!((stats.backend, stats.automatic), (MemoryBackend::Hybrid, true));
+    // From now on new files get vectors, too.
+    fixture.write("boat.md", "The boat is in the harbour.");
+    assert_eq!(fixture.memory.index(&fixture.notes()).await.unwrap().vectors, 1);
+}
+
+#[tokio::test]
+async fn without_a_setting_a_missing_model_leaves_the_search_by_words() {
+    let fixture = Fixture::new(MemoryBackend::Hybrid);
+    fixture.memory.index(&fixture.notes()).await.unwrap();
+    let memory = MemoryService::new(MemoryOptions {
+        database: LazyDatabase::at(&fixture.root.path().join("memory.db"), &[MIGRATIONS]).into(),
+        backend: None,
+        relevance: RelevanceFloor::default(),
+        index: IndexOptions::default(),
+        context: ContextBudget { passages: 5, tokens: 1_500 },
+        adds_context: false,
+        embedders: Arc::new(NoEmbedder),
+        bus: EventBus::new(),
+    });
+    let query =
+        MemoryQuery { text: "tyres".into(), top_k: 5, backend: None, collections: CollectionSet::All };
+    let found = memory.search(&query).await.unwrap();
+    assert_eq!((found.backend, found.passages.len()), (MemoryBackend::Sqlite, 1));
+    fixture.write("boat.md", "The boat is in the harbour.");
+    let report = memory.index(&fixture.notes()).await.unwrap();
+    assert_eq!((report.indexed, report.vectors), (1, 0));
+    let explicit = MemoryQuery { backend: Some(MemoryBackend::Hybrid), ..query };
+    assert!(memory.search(&explicit).await.unwrap_err().is_about_vectors());
 }
 
 #[tokio::test]
@@ -174,7 +256,8 @@ async fn without_a_model_nothing_is_started_that_needs_one() {
     let fixture = Fixture::new(MemoryBackend::Sqlite);
     let options = MemoryOptions {
         database: LazyDatabase::at(&fixture.root.path().join("memory.db"), &[MIGRATIONS]).into(),
-        backend: MemoryBackend::Vector,
+        backend: Some(MemoryBackend::Vector),
+        relevance: RelevanceFloor::default(),
         index: IndexOptions::default(),
         context: ContextBudget { passages: 5, tokens: 1_500 },
         adds_context: false,
@@ -265,7 +348,7 @@ async fn watched_changes_are_found_and_deleted_files_are_not() {
 async fn a_memory_in_postgresql_is_empty_until_something_is_saved_and_then_searched_in_every_way() {
     let database = hob_testkit::PostgresServer::shared().create_database();
     let storage = connect(&database.url()).into();
-    let fixture = Fixture::on(storage, tempfile::tempdir().unwrap(), MemoryBackend::Hybrid);
+    let fixture = Fixture::on(storage, tempfile::tempdir().unwrap(), Some(MemoryBackend::Hybrid));
     assert!(matches!(fixture.ask("car", MemoryBackend::Sqlite).await, Err(MemoryError::Empty)));
     assert_eq!(fixture.memory.stats(CollectionSet::All).await.unwrap().sources, 0);
 
@@ -274,7 +357,10 @@ async fn a_memory_in_postgresql_is_empty_until_something_is_saved_and_then_searc
     let car = format!("{}:1", fixture.file("car.md"));
     assert_eq!(fixture.ask("automobile", MemoryBackend::Vector).await.unwrap(), [car.as_str()]);
     assert_eq!(fixture.ask("tyre", MemoryBackend::Sqlite).await.unwrap(), [car.as_str()]);
-    assert_eq!(fixture.ask("a tyre of an automobile", MemoryBackend::Hybrid).await.unwrap(), [car.as_str()]);
+    assert_eq!(
+        fixture.ask("new tyres for the automobile", MemoryBackend::Hybrid).await.unwrap(),
+        [car.as_str()]
+    );
     let forgotten = fixture.memory.forget(fixture.notes().to_str().unwrap(), None).await.unwrap();
     assert_eq!(forgotten.sources, 2);
     assert_eq!(fixture.ask("tyre", MemoryBackend::Sqlite).await.unwrap(), [""; 0]);
@@ -337,7 +423,8 @@ async fn context_has_passages_of_the_collections_only() {
     let root = tempfile::tempdir().unwrap();
     let memory = MemoryService::new(MemoryOptions {
         database: LazyDatabase::at(&root.path().join("memory.db"), &[MIGRATIONS]).into(),
-        backend: MemoryBackend::Sqlite,
+        backend: Some(MemoryBackend::Sqlite),
+        relevance: RelevanceFloor::default(),
         index: IndexOptions::default(),
         context: ContextBudget { passages: 5, tokens: 1_500 },
         adds_context: true,

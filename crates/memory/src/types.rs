@@ -47,7 +47,7 @@ impl MemoryBackend {
 pub struct MemoryQuery {
     pub text: String,
     pub top_k: usize,
-    /// `None` for the default.
+    /// `None` for the configured one.
     pub backend: Option<MemoryBackend>,
     /// Only their documents are found.
     pub collections: CollectionSet,
@@ -61,8 +61,12 @@ pub enum PositionUnit {
     Line,
     /// For PDF.
     Page,
-    /// For DOCX.
+    /// For DOCX and ODT.
     Paragraph,
+    /// For spreadsheets.
+    Row,
+    /// For PPTX.
+    Slide,
 }
 
 /// A piece of a document.
@@ -102,6 +106,8 @@ impl fmt::Display for Location<'_> {
             PositionUnit::Line => write!(formatter, "{source}:{line}"),
             PositionUnit::Page => write!(formatter, "{source} page {line}"),
             PositionUnit::Paragraph => write!(formatter, "{source} paragraph {line}"),
+            PositionUnit::Row => write!(formatter, "{source} row {line}"),
+            PositionUnit::Slide => write!(formatter, "{source} slide {line}"),
         }
     }
 }
@@ -132,6 +138,8 @@ pub struct IndexReport {
     pub added: u64,
     /// Files that are not text.
     pub skipped: u64,
+    /// Files that were read in part.
+    pub partial: u64,
     /// Deleted files.
     pub removed: u64,
     /// Chunks of the indexed files.
@@ -153,7 +161,10 @@ pub struct IndexWarning {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct MemoryStats {
+    /// What a search uses.
     pub backend: MemoryBackend,
+    /// Whether Hob chose it: by words and by meaning if there are vectors, else by words.
+    pub automatic: bool,
     /// Files and notes.
     pub sources: u64,
     pub notes: u64,

@@ -13,7 +13,7 @@ use hob_core::{
 use hob_db::LazyDatabase;
 use hob_memory::{
     ContextBudget, IndexOptions, MIGRATIONS, MemoryBackend, MemoryOptions, MemoryService, NoEmbedder, Note,
-    memory_tools,
+    RelevanceFloor, memory_tools,
 };
 use serde_json::{Value, json};
 
@@ -35,7 +35,8 @@ impl Fixture {
             bus.subscribe(move |happening| writer.lock().unwrap().push(happening.event.clone()));
         let memory = MemoryService::new(MemoryOptions {
             database: LazyDatabase::at(&root.path().join("memory.db"), &[MIGRATIONS]).into(),
-            backend: MemoryBackend::Sqlite,
+            backend: Some(MemoryBackend::Sqlite),
+            relevance: RelevanceFloor::default(),
             index: IndexOptions::default(),
             context: ContextBudget { passages: 5, tokens: 1_500 },
             adds_context: false,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
     AgentPreference, Answered, Ask, Caller, Event, EventBus, GenerateRequest, MemoryUse, Message,
-    RequestSource, Role, RunEvents, TextSink,
+    RequestSource, Role, RunEvents, TextSink, with_sources,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -155,7 +155,8 @@ impl Runner {
         };
         let answered = answered.map_err(|error| error.to_string())?;
         let missing = missing(&answered, task.first_calls.len());
-        Ok(TaskAnswer { text: answered.generation.answer.content, missing })
+        let text = with_sources(answered.generation.answer.content, &answered.sources);
+        Ok(TaskAnswer { text, missing })
     }
 
     async fn deliver(&self, answer: &str, to: &DeliverTo) -> Result<(), String> {

@@ -121,6 +121,10 @@ impl World {
     }
 
     fn of(engine: Arc<dyn Engine>, options: SchedulerOptions, deliver: Arc<dyn Deliver>) -> Self {
+        Self::asking(EngineAsk::new(engine), options, deliver)
+    }
+
+    fn asking(ask: EngineAsk, options: SchedulerOptions, deliver: Arc<dyn Deliver>) -> Self {
         let database = Database::in_memory(&[MIGRATIONS]).unwrap();
         let start: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let began = Instant::now();
@@ -130,7 +134,7 @@ impl World {
             store(database.clone()),
             TaskOptions { clock, zone: Zone::UTC, deliver, ..task_options() },
         );
-        let (ask, bus) = (Arc::new(EngineAsk::new(engine)), EventBus::new());
+        let (ask, bus) = (Arc::new(ask), EventBus::new());
         let parts = SchedulerParts {
             tasks: tasks.clone(),
             ask: Arc::clone(&ask) as Arc<dyn Ask>,
@@ -176,6 +180,16 @@ fn every(seconds: u32) -> NewTask {
 
 fn greeter() -> Arc<ScriptedEngine> {
     Arc::new(ScriptedEngine::saying(&["hel", "lo"]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_names_the_documents_that_it_is_based_on() {
+    let ask = EngineAsk::new(greeter()).with_source("/notes/house.md");
+    let world = World::asking(ask, SchedulerOptions::default(), Arc::new(NoDelivery));
+    world.scheduler.start();
+    let task = world.create(every(90)).await;
+    world.pass(100).await;
+    assert_eq!(world.log(&task).await[0].result.as_deref(), Some("hello\n\nSources: house.md"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,17 +3,25 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use hob_core::{Answered, Ask, AskError, Caller, Engine, GenerateRequest};
+use hob_core::{AnswerSource, Answered, Ask, AskError, Caller, Engine, GenerateRequest};
 
 /// Answers with an engine alone: no agents, no tools, no record. Remembers its callers.
 pub struct EngineAsk {
     engine: Arc<dyn Engine>,
     callers: Mutex<Vec<Caller>>,
+    sources: Vec<AnswerSource>,
 }
 
 impl EngineAsk {
     pub fn new(engine: Arc<dyn Engine>) -> Self {
-        EngineAsk { engine, callers: Mutex::default() }
+        EngineAsk { engine, callers: Mutex::default(), sources: Vec::new() }
+    }
+
+    /// The same with a passage of this document as the source of every answer.
+    pub fn with_source(self, document: &str) -> Self {
+        let source =
+            AnswerSource { document: document.to_owned(), passage: "a passage".to_owned(), score: 1.0 };
+        EngineAsk { sources: vec![source], ..self }
     }
 
     /// All that asked so far.
@@ -34,7 +42,7 @@ impl Ask for EngineAsk {
             turns: 1,
             tool_results: Vec::new(),
             reason: None,
-            sources: Vec::new(),
+            sources: self.sources.clone(),
         })
     }
 }

@@ -86,7 +86,7 @@ async fn search(
         backend: Some(backend),
         collections: CollectionSet::All,
     };
-    Ok(memory.search(&query).await?.passages)
+    Ok(memory.search_all(&query).await?.passages)
 }
 
 /// Both result lists for a question, as the fusion gets them.

@@ -81,7 +81,7 @@ fn memory(home: &Path) -> Result<Arc<MemoryService>> {
 /// Indexes the files of the set, runs its questions on each backend, and removes the files again.
 async fn judge_set(memory: &MemoryService, set: &Set, lists: Option<&str>) -> Result<Report> {
     let indexing = IndexRequest {
-        backend: MemoryBackend::Hybrid,
+        backend: Some(MemoryBackend::Hybrid),
         collection: CollectionName::default(),
         listener: Arc::new(|_| {}),
         stop: CancellationToken::new(),

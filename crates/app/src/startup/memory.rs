@@ -10,8 +10,8 @@ use hob_db::Storage;
 use hob_memory::ReaderProcess;
 use hob_memory::{
     ChunkOptions, ChunkOptionsError, ContextBudget, DocumentLibrary, DocumentLibraryOptions, Embedder,
-    EmbedderSource, IndexOptions, MemoryBackend, MemoryError, MemoryOptions, MemoryService, ReadLimits,
-    WatchOptions,
+    EmbedderSource, IndexOptions, MemoryBackend, MemoryError, MemoryOptions, MemoryService, OcrProgram,
+    ReadLimits, RelevanceFloor, WatchOptions,
 };
 use tokio::sync::OnceCell;
 
@@ -47,11 +47,16 @@ pub fn open_memory(
     Ok(Arc::new(MemoryService::new(MemoryOptions {
         database: database.into(),
         backend: backend(settings.backend),
+        relevance: RelevanceFloor {
+            word_share: settings.min_word_share,
+            similarity: settings.min_similarity,
+        },
         index: IndexOptions {
             chunks: ChunkOptions::new(settings.chunk_size, settings.chunk_overlap)?,
             limits: ReadLimits {
                 reader_process: wiring.reader,
                 uploads: Some(home_itself.join(UPLOADS)),
+                ocr: Some(OcrProgram::tesseract(settings.ocr_languages.clone())),
                 ..ReadLimits::default()
             },
             private: vec![home_itself],
@@ -115,11 +120,12 @@ impl ConfiguredEmbedder {
     }
 }
 
-fn backend(key: MemoryBackendName) -> MemoryBackend {
+fn backend(key: MemoryBackendName) -> Option<MemoryBackend> {
     match key {
-        MemoryBackendName::Sqlite => MemoryBackend::Sqlite,
-        MemoryBackendName::Vector => MemoryBackend::Vector,
-        MemoryBackendName::Hybrid => MemoryBackend::Hybrid,
+        MemoryBackendName::Auto => None,
+        MemoryBackendName::Sqlite => Some(MemoryBackend::Sqlite),
+        MemoryBackendName::Vector => Some(MemoryBackend::Vector),
+        MemoryBackendName::Hybrid => Some(MemoryBackend::Hybrid),
     }
 }
 

@@ -144,7 +144,7 @@ async fn a_task_of_a_key_gets_passages_of_its_collections_and_an_allowed_channel
     let shared = setup.root.path().join("shared.md");
     std::fs::write(&shared, "# Garden gate\n\nThe code of the gate is 2222.").unwrap();
     let indexing = IndexRequest {
-        backend: MemoryBackend::Sqlite,
+        backend: Some(MemoryBackend::Sqlite),
         collection: CollectionName::parse("team").unwrap(),
         listener: Arc::new(|_| {}),
         stop: CancellationToken::new(),

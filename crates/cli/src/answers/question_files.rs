@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use hob_app::picture_url;
 use hob_conversations::{AttachmentKind, SavedAttachment};
-use hob_memory::{ReadLimits, read_file};
+use hob_memory::{OcrProgram, ReadLimits, read_file};
 
 use crate::commands::memory::reader;
 
@@ -57,7 +57,12 @@ pub fn read_picture(path: &Path) -> Result<SavedAttachment> {
 /// The text of a document, by the readers of the memory.
 pub fn read_document(path: &Path) -> Result<SavedAttachment> {
     let shown = path.display();
-    let limits = ReadLimits { text_bytes: MOST_TEXT, reader_process: reader(), ..ReadLimits::default() };
+    let limits = ReadLimits {
+        text_bytes: MOST_TEXT,
+        reader_process: reader(),
+        ocr: Some(OcrProgram::tesseract(None)),
+        ..ReadLimits::default()
+    };
     let document = read_file(path, &limits).map_err(|error| anyhow!("cannot read {shown}: {error}"))?;
     let text: Vec<&str> = document.blocks.iter().map(|block| block.text.as_str()).collect();
     let text = text.join("\n\n");

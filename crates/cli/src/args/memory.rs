@@ -12,8 +12,9 @@ use super::values::{backends, whole};
 pub enum MemoryCommand {
     Index(MemoryIndexArgs),
     Search(MemorySearchArgs),
-    /// Show the size of the memory, and its collections
-    #[command(after_help = examples! {
+    List(MemoryListArgs),
+    /// Show the size of the memory, its collections, and how it is searched
+    #[command(visible_alias = "status", after_help = examples! {
         "hob memory stats"
         "hob memory stats --collection team --json"
     })]
@@ -21,7 +22,7 @@ pub enum MemoryCommand {
         /// Collections to count; all by default
         #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = CollectionName::parse)]
         collection: Vec<CollectionName>,
-        /// Search method: sqlite, vector or hybrid [default: as configured, or sqlite]
+        /// Search method: sqlite, vector or hybrid [default: as configured, or by what is indexed]
         #[arg(short, long, value_parser = backends(), hide_possible_values = true)]
         backend: Option<MemoryBackend>,
         /// Print one JSON object
@@ -45,8 +46,9 @@ pub enum MemoryCommand {
 
 /// Index a file, or all files below a directory
 ///
-/// Reads text, Markdown, HTML, code, PDF, DOCX, CSV, JSON and e-mail. Unchanged files are not read again, and deleted files
-/// are removed from memory. Hidden and ignored files, symbolic links, keys and password files are skipped.
+/// Reads text, Markdown, HTML, code, PDF, CSV, JSON, e-mail and mailboxes (mbox), and documents, spreadsheets and presentations
+/// (docx, xlsx, pptx, odt, ods, odp). Scanned pages and pictures are read if Tesseract is installed. Unchanged files are not read
+/// again, and deleted files are removed from memory. Hidden and ignored files, symbolic links, keys and password files are skipped.
 ///
 /// A document is in one or more collections. A member's key reads only the collections that it names ('hob key create --memory').
 #[derive(Debug, Parser)]
@@ -64,7 +66,7 @@ pub struct MemoryIndexArgs {
     #[arg(long, value_name = "NAME", default_value = DEFAULT_COLLECTION, value_parser = CollectionName::parse)]
     pub collection: CollectionName,
 
-    /// Search method: sqlite, vector or hybrid [default: as configured, or sqlite]
+    /// Search method: sqlite, vector or hybrid [default: as configured, or by what is indexed]
     #[arg(short, long, value_parser = backends(), hide_possible_values = true)]
     pub backend: Option<MemoryBackend>,
 
@@ -87,10 +89,12 @@ pub struct MemoryIndexArgs {
 
 /// Search the indexed documents
 ///
-/// The query is plain text: quotes, operators and punctuation have no special meaning.
+/// The query is plain text: quotes, operators and punctuation have no special meaning. Only relevant passages are shown:
+/// '[memory] min_word_share' and 'min_similarity' say what is relevant.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob memory search 'when was the boiler serviced'"
+    "hob memory search --all boiler    also what is hardly relevant"
     "hob memory search -k 20 --json boiler | jq -r '.passages[].source'"
 })]
 pub struct MemorySearchArgs {
@@ -101,11 +105,15 @@ pub struct MemorySearchArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = CollectionName::parse)]
     pub collection: Vec<CollectionName>,
 
+    /// Also show passages that are not relevant enough
+    #[arg(long)]
+    pub all: bool,
+
     /// Number of passages to return, 1 to 100
     #[arg(short = 'k', long, default_value_t = 5, value_parser = top_k)]
     pub top_k: usize,
 
-    /// Search method: sqlite, vector or hybrid [default: as configured, or sqlite]
+    /// Search method: sqlite, vector or hybrid [default: as configured, or by what is indexed]
     #[arg(short, long, value_parser = backends(), hide_possible_values = true)]
     pub backend: Option<MemoryBackend>,
 
@@ -116,6 +124,33 @@ pub struct MemorySearchArgs {
     /// Do not download an embedding model
     #[arg(long)]
     pub offline: bool,
+}
+
+/// List the indexed documents
+///
+/// With --skipped, lists the files that the last indexing did not add, with the reason.
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob memory list"
+    "hob memory list ~/notes --collection team"
+    "hob memory list --skipped"
+    "hob memory list --json | jq -r '.documents[].path'"
+})]
+pub struct MemoryListArgs {
+    /// Only what is at this path or below
+    pub path: Option<String>,
+
+    /// Collections to list; all by default
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = CollectionName::parse)]
+    pub collection: Vec<CollectionName>,
+
+    /// List the skipped files instead, with the reason
+    #[arg(long)]
+    pub skipped: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 fn top_k(text: &str) -> Result<usize, String> {

@@ -54,7 +54,7 @@ pub use init::InitArgs;
 pub use key::{KeyChangeArgs, KeyCommand, KeyCreateArgs};
 pub use man::ManArgs;
 pub use mcp::McpArgs;
-pub use memory::{MemoryCommand, MemoryIndexArgs, MemorySearchArgs};
+pub use memory::{MemoryCommand, MemoryIndexArgs, MemoryListArgs, MemorySearchArgs};
 pub use model::ModelCommand;
 pub use ollama_words::OllamaWord;
 pub use recipes::{RecipeAddArgs, RecipesArgs, RecipesCommand};

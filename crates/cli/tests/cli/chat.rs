@@ -179,9 +179,8 @@ async fn answers_use_the_memory_until_it_is_disabled() {
     assert_eq!(indexed.code, Some(0), "{}", indexed.stderr);
     let mut terminal = Terminal::start(&home, &["chat"]);
     terminal.line("What is the code of the gate?").await;
-    terminal.sees("memory: ").await;
-    terminal.sees("gate.md:1").await;
     terminal.sees("It is 4711.").await;
+    terminal.sees("Sources: gate.md:1").await;
     terminal.line("/memory off").await;
     terminal.sees("Memory is off.").await;
     terminal.line("The code of the gate?").await;

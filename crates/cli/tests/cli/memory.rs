@@ -51,9 +51,12 @@ async fn indexed_documents_are_found_and_forgotten_ones_are_not() {
     let notes = notes(&home);
     assert_eq!(
         index(&home, &notes).await,
-        "Indexed 2 files: 2 passages, 127 B in T s. Skipped 1: image.bin (-v shows why).\n"
+        "Indexed 2 files: 2 passages, 127 B in T s. Skipped 1: image.bin (the file is binary, not text).\n"
     );
-    assert_eq!(index(&home, &notes).await, "Up to date: 2 files. Skipped 1: image.bin (-v shows why).\n");
+    assert_eq!(
+        index(&home, &notes).await,
+        "Up to date: 2 files. Skipped 1: image.bin (the file is binary, not text).\n"
+    );
 
     let ran = home.run(&["memory", "search", "who serviced the boiler?"]).await;
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
@@ -92,6 +95,56 @@ async fn indexed_documents_are_found_and_forgotten_ones_are_not() {
 }
 
 #[tokio::test]
+async fn a_question_without_an_answer_in_the_documents_finds_nothing() {
+    let home = Home::empty();
+    let notes = notes(&home);
+    std::fs::write(notes.join("tax.md"), "The capital gains are taxed in May.").expect("a file");
+    index(&home, &notes).await;
+    let ran = home.run(&["memory", "search", "What is the capital of Mongolia?"]).await;
+    let said = "No passage is relevant enough. --all shows the best ones.\n";
+    assert_eq!(ran, Ran { code: Some(0), stdout: String::new(), stderr: said.into() });
+    let ran = home.run(&["memory", "search", "--all", "What is the capital of Mongolia?"]).await;
+    assert!(ran.stdout.contains("The capital gains are taxed in May."), "{}", ran.stdout);
+    let ran = home.run(&["memory", "search", "xylophone"]).await;
+    assert_eq!(ran, Ran { code: Some(0), stdout: String::new(), stderr: "No passages found.\n".into() });
+    std::fs::write(home.config_file(), "[memory]\nmin_word_share = 0.0\n").expect("a file");
+    let ran = home.run(&["memory", "search", "What is the capital of Mongolia?"]).await;
+    assert!(ran.stdout.contains("The capital gains are taxed in May."), "{}", ran.stdout);
+}
+
+#[tokio::test]
+async fn documents_and_skipped_files_are_listed() {
+    let home = Home::empty();
+    let ran = home.run(&["memory", "list"]).await;
+    assert_eq!(ran.stderr, "The memory is empty. Index documents with 'hob memory index PATH'.\n");
+    let notes = notes(&home);
+    index(&home, &notes).await;
+    let ran = home.run(&["memory", "list"]).await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let lines: Vec<Vec<&str>> = ran.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["DOCUMENT", "KIND", "PASSAGES", "INDEXED", "COLLECTION"]);
+    let (garden, heating) = (notes.join("garden.txt"), notes.join("heating.md"));
+    assert_eq!((lines[1][0], lines[1][1], lines[1][2], lines[1][4]), (path(&garden), "text", "1", "default"));
+    assert_eq!((lines[2][0], lines[2][1]), (path(&heating), "Markdown"));
+    assert_eq!(lines.len(), 3, "{}", ran.stdout);
+
+    let ran = home.run(&["memory", "list", "--json", path(&heating)]).await;
+    let listed: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(listed["documents"].as_array().expect("a list").len(), 1);
+    let document = &listed["documents"][0];
+    assert_eq!((&document["kind"], &document["chunks"]), (&json!("Markdown"), &json!(1)), "{document}");
+    assert_eq!(document["collections"], json!(["default"]));
+
+    let ran = home.run(&["memory", "list", "--skipped", "--json"]).await;
+    let listed: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let skipped = &listed["skipped"][0];
+    assert_eq!(skipped["path"], json!(path(&notes.join("image.bin"))));
+    assert_eq!(skipped["reason"], json!("the file is binary, not text"));
+    let ran = home.run(&["memory", "list", "--skipped", path(&heating)]).await;
+    assert_eq!(ran.stderr, "No files were skipped.\n");
+}
+
+#[tokio::test]
 async fn stats_show_the_size_of_the_memory() {
     let home = Home::empty();
     let ran = home.run(&["memory", "stats"]).await;
@@ -101,6 +154,10 @@ async fn stats_show_the_size_of_the_memory() {
     let stats: Value =
         serde_json::from_str(&home.run(&["memory", "stats", "--json"]).await.stdout).expect("JSON");
     assert_eq!((&stats["sources"], &stats["chunks"], &stats["vectors"]), (&json!(2), &json!(2), &json!(0)));
+    assert_eq!((&stats["backend"], &stats["automatic"]), (&json!("sqlite"), &json!(true)));
+    let ran = home.run(&["memory", "status"]).await;
+    let backend = "Backend   sqlite (automatic: by words, because there are no vectors)";
+    assert!(ran.stdout.contains(backend), "{}", ran.stdout);
     let ran = home.run(&["memory", "stats", "-b", "vector"]).await;
     assert!(
         ran.stdout.contains("Size      127 B read, ") && ran.stdout.contains(" KB stored"),
@@ -125,7 +182,7 @@ async fn documents_in_a_collection_are_searched_counted_and_forgotten_there() {
     let ran = home.run(&["memory", "index", path(&notes)]).await;
     assert_eq!(
         without_time(&ran.stdout),
-        "Indexed 1 file: 1 passage, 95 B in T s; 1 added to the collection. Skipped 1: image.bin (-v shows why).\n"
+        "Indexed 1 file: 1 passage, 95 B in T s; 1 added to the collection. Skipped 1: image.bin (the file is binary, not text).\n"
     );
     let sources = async |arguments: &[&str]| {
         let ran = home.run(arguments).await;
@@ -198,7 +255,7 @@ async fn a_file_that_cannot_be_read_is_named_and_the_others_are_indexed() {
     assert!(ran.stderr.starts_with(&named), "{}", ran.stderr);
     assert_eq!(
         without_time(&ran.stdout),
-        "Indexed 2 files: 2 passages, 127 B in T s. Skipped 1: image.bin (-v shows why). Not readable: 1.\n"
+        "Indexed 2 files: 2 passages, 127 B in T s. Skipped 1: image.bin (the file is binary, not text). Not readable: 1.\n"
     );
 }
 
@@ -238,6 +295,15 @@ async fn a_question_uses_the_memory_unless_it_is_disabled() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let place = format!("{}:1", notes.join("heating.md").display());
     assert!(ran.stderr.contains(&format!("[1] {place}")), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("Sources: heating.md:1\n"), "{}", ran.stderr);
+    for arguments in [&["ask", question][..], &["ask", "--no-stream", question]] {
+        let ran = home.run(arguments).await;
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "Sources: heating.md:1\n"), "{arguments:?}");
+    }
+    let ran = home.run(&["ask", "What is the capital of Mongolia?"]).await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "nothing there is about that");
+    let ran = home.run(&["ask", "-v", question]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let messages = asked();
     assert_eq!((messages.as_array().expect("messages").len(), &messages[0]["role"]), (1, &json!("user")));
     let content = messages[0]["content"].as_str().expect("text");

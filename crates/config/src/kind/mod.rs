@@ -10,7 +10,7 @@ mod text;
 
 pub(crate) use address::{BIND_ADDRESS, DISCOVERY, HOST_NAMES, HTTP_URL, HTTP_URLS, ORIGINS, WEBSOCKET_URL};
 pub(crate) use answer::{MAX_TOKENS, TEMPERATURE};
-pub(crate) use number::{COUNT, COUNT_OR_NONE, FLAG, LAYERS, PORT, SECONDS, SECONDS_OR_NONE};
+pub(crate) use number::{COUNT, COUNT_OR_NONE, FLAG, LAYERS, PORT, SECONDS, SECONDS_OR_NONE, SHARE};
 pub(crate) use path::{ABSOLUTE_PATHS, OPTIONAL_ABSOLUTE_PATH, OPTIONAL_PATH, expand};
 pub(crate) use reach::REACH;
 pub(crate) use sender::{SENDERS, SENDERS_TRUST};

@@ -48,6 +48,13 @@ pub(crate) const LAYERS: Kind<Option<usize>> = Kind {
 
 const AUTO: &str = "auto";
 
+pub(crate) const SHARE: Kind<f64> = Kind {
+    expected: "a number from 0.0 to 1.0",
+    read: |typed| typed.number().filter(|share| (0.0..=1.0).contains(share)),
+    write: |share| format!("{share:?}"),
+    exposure: Exposure::Open,
+};
+
 pub(crate) const SECONDS: Kind<Duration> = Kind {
     expected: "a number of seconds above 0 and up to 31536000 (a year)",
     read: |typed| seconds(typed).filter(|duration| !duration.is_zero()),
@@ -89,6 +96,16 @@ mod tests {
             ["0", "0.0", "1e-12", "-1", "-0.5", "nan", "inf", "-inf", "1e300", "31536001", "\"5\"", "[5]"]
         {
             assert_eq!(read_as(&SECONDS, bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_between_none_and_all() {
+        assert_eq!(read_as(&SHARE, "0"), Some(0.0));
+        assert_eq!(read_as(&SHARE, "0.25"), Some(0.25));
+        assert_eq!(read_as(&SHARE, "1.0"), Some(1.0));
+        for bad in ["-0.1", "1.1", "nan", "inf", "\"0.5\"", "true"] {
+            assert_eq!(read_as(&SHARE, bad), None, "{bad}");
         }
     }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hob_core::CollectionSet;
-use hob_memory::MemoryBackend;
 use hob_memory::search::{SearchPurpose, SearchRequest, search};
 use hob_memory::store::{MemoryStore, NewVector};
+use hob_memory::{MemoryBackend, RelevanceFloor};
 
 use super::vectors::{MODEL, Oracle, vector};
 
@@ -62,6 +62,7 @@ impl MeasuredMemory {
                     count: TOP_K,
                     backend,
                     purpose: SearchPurpose::UserRequest,
+                    floor: RelevanceFloor::default(),
                     collections: CollectionSet::All,
                 };
                 self.runtime.block_on(search(&self.store, oracle, wanted))?;

@@ -138,7 +138,7 @@ fn skipped_files_are_named_with_the_reason() {
     let expected = [
         ("empty.txt", "the file has no text"),
         ("image.bin", "the file is binary, not text"),
-        ("scan.pdf", "the file has no text; its pages may be scanned images"),
+        ("scan.pdf", "the file has no text"),
         ("server.pem", "the file has the name of a key or password file, which are never read"),
     ]
     .map(|(name, reason)| (name.to_owned(), reason.to_owned()));
@@ -154,6 +154,34 @@ fn skipped_files_are_named_with_the_reason() {
     // When it gets a text, it is a file like any other.
     folder.write("scan.pdf", crate::read::samples::pdf(&[&["Pears at last"]]));
     assert_eq!(numbers(&told(&folder).0), [5, 1, 1, 3, 0, 0]);
+    assert_eq!(folder.found("pears"), ["scan.pdf"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn scanned_pages_are_named_until_a_program_can_read_them() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = Folder::with(&[]);
+    folder.write("scan.pdf", crate::read::samples::scanned_pdf(250, 200, &[0x77; 50_000]));
+    let reason = "1 page has no text: scanned. Tesseract reads such pages if it is installed".to_owned();
+    for unchanged in [0, 1] {
+        let (report, skipped) = told(&folder);
+        assert_eq!(skipped, [("scan.pdf".to_owned(), reason.clone())]);
+        assert_eq!((report.indexed, report.unchanged, report.partial), (1 - unchanged, unchanged, 1));
+    }
+    assert_eq!(folder.found("page"), ["scan.pdf"], "the other page has text");
+    let programs = tempfile::tempdir().unwrap();
+    let program = programs.path().join("tesseract");
+    fs::write(&program, "#!/bin/sh\ncat > /dev/null\necho Pears at last\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut options = IndexOptions::default();
+    options.limits.ocr = Some(crate::read::OcrProgram::at(program, None));
+    for changed in [1, 0] {
+        let report =
+            index(&folder.store, folder.path(), &options, &|_| {}, &CancellationToken::new()).unwrap();
+        assert_eq!((report.indexed, report.partial), (changed, 0));
+    }
     assert_eq!(folder.found("pears"), ["scan.pdf"]);
 }
 

@@ -16,6 +16,12 @@ const GENERATION: u32 = 1;
 /// Marks a file without text.
 const WITHOUT_TEXT: &str = ", no text";
 
+/// Marks a file with so many scanned pages that nothing could read.
+const SCANNED: &str = ", scanned ";
+
+/// The same where a program for them was installed. It is not tried again.
+const ILLEGIBLE: &str = ", illegible ";
+
 /// The result of a check.
 pub(super) enum Seen {
     /// Unchanged.
@@ -25,6 +31,11 @@ pub(super) enum Seen {
     New(NewSource),
     /// Not text, which is not an error. Removed from the index.
     Skipped(String),
+    /// Some of its pages have no text.
+    Partly {
+        reason: String,
+        rest: Box<Seen>,
+    },
     /// No text inside. Remembered, so that it is not read every time; `None` if it already is.
     WithoutText {
         reason: String,
@@ -51,14 +62,25 @@ pub(super) fn look(
         return refused(&ReadError::Secret);
     }
     let recipe = recipe(options);
-    let known = known
-        .get(name)
-        .filter(|stamp| stamp.recipe.strip_suffix(WITHOUT_TEXT).unwrap_or(&stamp.recipe) == recipe);
-    let has_text = known.is_none_or(|stamp| !stamp.recipe.ends_with(WITHOUT_TEXT));
-    let same = |touched: Option<SourceStamp>| match touched {
-        _ if !has_text => Seen::WithoutText { reason: why_no_text(path), source: None },
-        Some(stamp) => Seen::Touched(stamp),
-        None => Seen::Same,
+    let can_read_scans = || options.limits.ocr.as_ref().is_some_and(|program| program.is_installed());
+    let known = known.get(name).map(|stamp| (stamp, StoredRecipe::parse(&stamp.recipe)));
+    let known = known.filter(|(_, stored)| stored.recipe == recipe);
+    // A program for scanned pages may have been installed since.
+    let known = known.filter(|(_, stored)| stored.scanned == 0 || stored.is_final || !can_read_scans());
+    let outcome = known.as_ref().map(|(_, stored)| (stored.has_text, stored.scanned));
+    let known = known.map(|(stamp, _)| stamp);
+    let same = |touched: Option<SourceStamp>| {
+        let (has_text, scanned) = outcome.unwrap_or((true, 0));
+        let seen = match touched {
+            _ if !has_text => return Seen::WithoutText { reason: why_no_text(scanned), source: None },
+            // The mark of scanned pages stays.
+            Some(stamp) => match known {
+                Some(known) => Seen::Touched(SourceStamp { recipe: known.recipe.clone(), ..stamp }),
+                None => Seen::Touched(stamp),
+            },
+            None => Seen::Same,
+        };
+        partly(scanned, seen)
     };
     let modified = nanoseconds(metadata.modified().ok());
     if known.is_some_and(|stamp| stamp.modified == modified && stamp.size == metadata.len()) {
@@ -83,6 +105,7 @@ pub(super) fn look(
     };
     drop(source);
     let chunks = chunk(&document, options.chunks);
+    let scanned = document.scanned.len();
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let title = document.title.filter(|title| !title.trim().is_empty()).unwrap_or_else(|| stem.into_owned());
     let mut source = NewSource {
@@ -93,19 +116,61 @@ pub(super) fn look(
         title,
         stamp,
     };
+    if scanned > 0 {
+        let mark = if can_read_scans() { ILLEGIBLE } else { SCANNED };
+        source.stamp.recipe.push_str(&format!("{mark}{scanned}"));
+    }
     if source.chunks.is_empty() {
         source.stamp.recipe.push_str(WITHOUT_TEXT);
-        return Seen::WithoutText { reason: why_no_text(path), source: Some(source) };
+        return Seen::WithoutText { reason: why_no_text(scanned), source: Some(source) };
     }
-    Seen::New(source)
+    partly(scanned, Seen::New(source))
 }
 
-fn why_no_text(path: &Path) -> String {
-    let is_pdf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pdf"));
-    match is_pdf {
-        true => "the file has no text; its pages may be scanned images".to_owned(),
-        false => "the file has no text".to_owned(),
+/// What the recipe of a stored file says.
+#[derive(Debug, PartialEq, Eq)]
+struct StoredRecipe<'a> {
+    recipe: &'a str,
+    /// Pages that are pictures and could not be read.
+    scanned: usize,
+    /// Whether a program for them was installed.
+    is_final: bool,
+    has_text: bool,
+}
+
+impl<'a> StoredRecipe<'a> {
+    fn parse(stored: &'a str) -> Self {
+        let (rest, has_text) = match stored.strip_suffix(WITHOUT_TEXT) {
+            Some(rest) => (rest, false),
+            None => (stored, true),
+        };
+        for (mark, is_final) in [(SCANNED, false), (ILLEGIBLE, true)] {
+            if let Some((recipe, count)) = rest.split_once(mark) {
+                return StoredRecipe { recipe, scanned: count.parse().unwrap_or(1), is_final, has_text };
+            }
+        }
+        StoredRecipe { recipe: rest, scanned: 0, is_final: true, has_text }
     }
+}
+
+/// Adds that some pages were not read.
+fn partly(scanned: usize, seen: Seen) -> Seen {
+    match scanned {
+        0 => seen,
+        scanned => Seen::Partly { reason: why_scanned(scanned), rest: Box::new(seen) },
+    }
+}
+
+fn why_no_text(scanned: usize) -> String {
+    match scanned {
+        0 => "the file has no text".to_owned(),
+        scanned => why_scanned(scanned),
+    }
+}
+
+fn why_scanned(pages: usize) -> String {
+    let pages = if pages == 1 { "1 page has".to_owned() } else { format!("{pages} pages have") };
+    format!("{pages} no text: scanned. Tesseract reads such pages if it is installed")
 }
 
 fn refused(error: &ReadError) -> Seen {
@@ -131,4 +196,20 @@ pub(crate) fn recipe(options: &IndexOptions) -> String {
 pub(crate) fn nanoseconds(time: Option<SystemTime>) -> i64 {
     let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recipe_remembers_what_could_not_be_read() {
+        let parsed =
+            |recipe, scanned, is_final, has_text| StoredRecipe { recipe, scanned, is_final, has_text };
+        assert_eq!(StoredRecipe::parse("1:512/64"), parsed("1:512/64", 0, true, true));
+        assert_eq!(StoredRecipe::parse("1:512/64, no text"), parsed("1:512/64", 0, true, false));
+        assert_eq!(StoredRecipe::parse("1:512/64, scanned 12"), parsed("1:512/64", 12, false, true));
+        assert_eq!(StoredRecipe::parse("1:512/64, illegible 3, no text"), parsed("1:512/64", 3, true, false));
+        assert!(why_no_text(12).starts_with("12 pages have no text: scanned"));
+    }
 }

@@ -234,6 +234,14 @@ impl<'a> Run<'a> {
 
     fn take(&mut self, Looked { path, size, seen, _taken }: Looked<'_>) -> Result<(), MemoryError> {
         self.report.files += 1;
+        let seen = match seen {
+            Seen::Partly { reason, rest } => {
+                self.report.partial += 1;
+                (self.progress)(IndexProgress::Skipped(&IndexWarning { path: path.clone(), reason }));
+                *rest
+            }
+            seen => seen,
+        };
         let met = !matches!(seen, Seen::Skipped(_) | Seen::Refused(_));
         if let Some(name) = path.to_str().filter(|_| met) {
             self.unseen.remove(name);
@@ -248,6 +256,8 @@ impl<'a> Run<'a> {
                 }
             }
             Seen::Failed(reason) | Seen::Refused(reason) => self.warn(path, reason),
+            // Only the outer one of two is noted.
+            Seen::Partly { reason, .. } => self.skip(path, reason),
             Seen::Touched(stamp) => {
                 self.take_known(&path)?;
                 if let Some(name) = path.to_str() {

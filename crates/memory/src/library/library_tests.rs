@@ -11,6 +11,7 @@ use super::*;
 use crate::context::ContextBudget;
 use crate::index::IndexOptions;
 use crate::read::ReadLimits;
+use crate::relevance::RelevanceFloor;
 use crate::service::MemoryOptions;
 use crate::store::{CatalogPage, SkippedFile, StoredDocument};
 use crate::types::{MemoryBackend, MemoryQuery};
@@ -35,7 +36,8 @@ fn library_in(home: &Path) -> DocumentLibrary {
     let limits = ReadLimits { uploads: Some(uploads.clone()), ..ReadLimits::default() };
     let memory = MemoryService::new(MemoryOptions {
         database,
-        backend: MemoryBackend::Sqlite,
+        backend: Some(MemoryBackend::Sqlite),
+        relevance: RelevanceFloor::default(),
         index: IndexOptions { limits, private: vec![home], ..IndexOptions::default() },
         context: ContextBudget { passages: 5, tokens: 1_500 },
         adds_context: false,

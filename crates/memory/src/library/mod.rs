@@ -353,12 +353,7 @@ impl Inner {
             let (path, listener, stop) = (job.path.clone(), Arc::clone(&listener), stop.clone());
             self.tracker.spawn_blocking(move || count(&path, &*listener, &stop));
         }
-        let request = IndexRequest {
-            backend: self.memory.backend(),
-            collection: job.collection.clone(),
-            listener,
-            stop,
-        };
+        let request = IndexRequest { backend: None, collection: job.collection.clone(), listener, stop };
         let failed = match self.memory.index_with(&job.path, request).await {
             Ok(_) => return None,
             Err(MemoryError::Stopped) => return Some(MemoryError::Stopped.to_string()),

@@ -10,6 +10,9 @@ pub struct Document {
     pub blocks: Vec<TextBlock>,
     /// The unit of `TextBlock::line`.
     pub place: PositionUnit,
+    /// Pages without text that show a picture, from 1.
+    #[serde(default)]
+    pub scanned: Vec<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,125 +1,20 @@
-//! DOCX: a ZIP archive with XML. Both are read as streams with limits.
+//! DOCX: paragraphs, headings, and rows of tables.
 
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::BufRead;
 
-use quick_xml::Reader;
-use quick_xml::events::{BytesRef, BytesStart, Event};
-use zip::ZipArchive;
-use zip::result::ZipError;
+use quick_xml::events::{BytesStart, Event};
 
 use super::draft::Draft;
+use super::office_archive::{OfficeArchive, entity, events};
 use super::{BlockKind, Document, ReadError, ReadLimits};
 use crate::types::PositionUnit;
 
-/// The highest compression. A letter has a ratio of ten, a long table of a hundred.
-const MAX_RATIO: u64 = 400;
-
-/// Below this size the ratio does not matter.
-const FREE_BYTES: u64 = 4 << 20;
-
-/// The longest piece of XML in memory: a tag, or a run of text.
-const MAX_PIECE: usize = 8 << 20;
-
 pub fn read(bytes: &[u8], limits: &ReadLimits) -> Result<Document, ReadError> {
-    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken_archive)?;
+    let mut archive = OfficeArchive::open(bytes, "DOCX", limits)?;
     let mut draft = Draft::new(PositionUnit::Paragraph, limits);
-    if let Some(part) = part(&mut archive, "docProps/core.xml", limits)? {
-        draft.title(&title(part)?);
-    }
-    let Some(part) = part(&mut archive, "word/document.xml", limits)? else {
-        return Err(broken("it has no word/document.xml"));
-    };
+    draft.title(&archive.title("docProps/core.xml")?);
+    let part = archive.required("word/document.xml")?;
     Body { draft, paragraph: String::new(), kind: BlockKind::Paragraph, number: 0, row: None }.read(part)
-}
-
-fn broken(reason: impl Into<String>) -> ReadError {
-    ReadError::Broken { reason: reason.into() }
-}
-
-fn broken_archive(error: ZipError) -> ReadError {
-    broken(format!("it is not a DOCX archive ({error})"))
-}
-
-/// A file in the archive, with a limit on its size.
-fn part<'a>(
-    archive: &'a mut ZipArchive<Cursor<&[u8]>>,
-    name: &str,
-    limits: &ReadLimits,
-) -> Result<Option<impl BufRead + 'a>, ReadError> {
-    let file = match archive.by_name(name) {
-        Ok(file) => file,
-        Err(ZipError::FileNotFound) => return Ok(None),
-        Err(error) => return Err(broken_archive(error)),
-    };
-    // The size in the archive may be wrong, so the limit applies to what is read.
-    let packed = file.compressed_size();
-    let most = (limits.text_bytes as u64).min(packed.saturating_mul(MAX_RATIO).max(FREE_BYTES));
-    Ok(Some(BufReader::new(Bounded { inner: file, left: most })))
-}
-
-/// Fails if there is more to read than allowed.
-struct Bounded<R> {
-    inner: R,
-    left: u64,
-}
-
-impl<R: Read> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
-            std::io::Error::other("it unpacks to far more than a document contains (a ZIP bomb?)")
-        })?;
-        Ok(read)
-    }
-}
-
-/// Calls `each` with every event. Entities are not resolved, so none can grow.
-fn events(part: impl BufRead, mut each: impl FnMut(Event) -> Result<(), ReadError>) -> Result<(), ReadError> {
-    let mut reader = Reader::from_reader(part);
-    reader.config_mut().check_end_names = false;
-    let mut buffer = Vec::new();
-    loop {
-        let event = reader.read_event_into(&mut buffer).map_err(|error| broken(error.to_string()))?;
-        if event.len() > MAX_PIECE {
-            return Err(broken("a single piece of its XML is too large"));
-        }
-        match event {
-            Event::Eof => return Ok(()),
-            Event::DocType(_) => return Err(broken("its XML has a document type, which is not allowed")),
-            event => each(event)?,
-        }
-        buffer.clear();
-    }
-}
-
-fn entity(reference: &BytesRef) -> Option<char> {
-    if let Ok(Some(character)) = reference.resolve_char_ref() {
-        return Some(character);
-    }
-    match &**reference {
-        "amp" => Some('&'),
-        "lt" => Some('<'),
-        "gt" => Some('>'),
-        "quot" => Some('"'),
-        "apos" => Some('\''),
-        _ => None,
-    }
-}
-
-fn title(part: impl BufRead) -> Result<String, ReadError> {
-    let mut title = String::new();
-    let mut is_inside = false;
-    events(part, |event| {
-        match event {
-            Event::Start(tag) => is_inside = tag.local_name().as_ref() == "title",
-            Event::End(_) => is_inside = false,
-            Event::Text(text) if is_inside => title.push_str(&text),
-            Event::GeneralRef(reference) if is_inside => title.extend(entity(&reference)),
-            _ => {}
-        }
-        Ok(())
-    })?;
-    Ok(title)
 }
 
 struct Body {

@@ -7,6 +7,8 @@ use std::io;
 pub enum ReadError {
     #[error("the file is binary, not text")]
     Binary,
+    #[error("the file is a picture. Install Tesseract to read the text in it")]
+    Picture,
     #[error("the file has {bytes} bytes; the limit is {limit}")]
     TooLarge { bytes: u64, limit: u64 },
     #[error("the file has more text than the limit of {limit} bytes")]
@@ -26,6 +28,9 @@ pub enum ReadError {
 impl ReadError {
     /// Whether this is normal: such files are skipped without a warning.
     pub fn is_expected(&self) -> bool {
-        matches!(self, ReadError::Binary | ReadError::Secret | ReadError::NotAFile { .. })
+        matches!(
+            self,
+            ReadError::Binary | ReadError::Picture | ReadError::Secret | ReadError::NotAFile { .. }
+        )
     }
 }

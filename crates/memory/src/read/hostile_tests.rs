@@ -93,6 +93,22 @@ fn a_zip_bomb_is_an_error() {
 }
 
 #[test]
+fn a_small_spreadsheet_cannot_become_a_large_text() {
+    let long = "x".repeat(200);
+    let cell = format!(
+        "<table:table-cell table:number-columns-repeated=\"1000000000\"><text:p>{long}</text:p></table:table-cell>"
+    );
+    let row = format!("<table:table-row table:number-rows-repeated=\"1000000000\">{cell}</table:table-row>");
+    let document =
+        quickly(|| read_as("a.ods", &samples::odf(&format!("<table:table>{row}{row}</table:table>"))))
+            .unwrap();
+    assert!(document.blocks.iter().map(|block| block.text.len()).sum::<usize>() < 100 << 10);
+    let bomb = samples::xlsx(&" ".repeat(256 << 20));
+    let said = quickly(|| sentence("bomb.xlsx", &bomb));
+    assert!(said.contains("a ZIP bomb?"), "{said}");
+}
+
+#[test]
 fn entities_that_grow_are_not_resolved() {
     let lines = (1..10).map(|n| format!("<!ENTITY a{n} \"{}\">", format!("&a{};", n - 1).repeat(10)));
     let document = format!(
@@ -113,8 +129,15 @@ fn a_wide_table_with_short_rows_costs_no_more_than_its_text() {
 
 #[test]
 fn broken_documents_are_errors_that_say_so() {
-    assert!(sentence("a.docx", b"no archive").starts_with("the file is broken: it is not a DOCX archive"));
+    assert!(
+        sentence("a.docx", b"no archive").starts_with("the file is broken: it is not a readable DOCX file")
+    );
     assert_eq!(sentence("a.pdf", b"%PDF-1.7\nnothing"), "the file is broken: it is not a readable PDF");
+    assert!(
+        sentence("a.xlsx", b"no archive").starts_with("the file is broken: it is not a readable XLSX file")
+    );
+    assert_eq!(sentence("a.pptx", &samples::odf("")), "the file is broken: it has no ppt/presentation.xml");
+    assert_eq!(sentence("a.mbox", b"words"), "the file is broken: it has no messages of a mailbox");
     assert_eq!(sentence("a.eml", b""), "the file is broken: it has no header of an e-mail");
     let whole = samples::docx("<w:p><w:r><w:t>text</w:t></w:r></w:p>");
     assert!(matches!(read_as("a.docx", &whole[..whole.len() / 2]), Err(ReadError::Broken { .. })));
@@ -179,14 +202,18 @@ proptest! {
 
     #[test]
     fn no_mutation_of_a_file_makes_a_reader_panic_or_hang(
-        which in 0..5_usize,
+        which in 0..9_usize,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..24),
     ) {
         let (name, mut bytes) = match which {
             0 => ("a.pdf", samples::pdf(&[&["Some words", "and more."], &["Page two."]])),
             1 => ("a.docx", samples::docx("<w:p><w:r><w:t>text &amp; more</w:t></w:r></w:p><w:tbl><w:tr/></w:tbl>")),
             2 => ("a.eml", samples::MAIL.as_bytes().to_vec()),
-            3 => ("a.html", b"<h1>a</h1><p>b<a href=x>c</a><pre>d</pre><ul><li>e".to_vec()),
+            3 => ("a.xlsx", samples::xlsx(samples::XLSX_ROWS)),
+            4 => ("a.pptx", samples::pptx()),
+            5 => ("a.ods", samples::odf("<table:table><table:table-row><table:table-cell><text:p>x</text:p></table:table-cell></table:table-row></table:table>")),
+            6 => ("a.mbox", samples::MAILBOX.as_bytes().to_vec()),
+            7 => ("a.html", b"<h1>a</h1><p>b<a href=x>c</a><pre>d</pre><ul><li>e".to_vec()),
             _ => ("a.json", br#"{"a": [1, 2.5, "x", null, {"b": "c"}]}"#.to_vec()),
         };
         for (place, byte, what) in changes {

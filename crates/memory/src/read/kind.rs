@@ -13,7 +13,17 @@ pub enum Kind {
     Json,
     Pdf,
     Docx,
+    Xlsx,
+    Pptx,
+    /// OpenDocument text and presentations.
+    Odt,
+    /// OpenDocument spreadsheets.
+    Ods,
     Mail,
+    /// Several messages in one file.
+    Mailbox,
+    /// Text in it can be read if there is a program for it.
+    Picture,
 }
 
 impl Kind {
@@ -29,11 +39,41 @@ impl Kind {
             "tsv" => Kind::Table(b'\t'),
             "json" | "jsonl" | "ndjson" | "geojson" | "ipynb" | "webmanifest" => Kind::Json,
             "pdf" => Kind::Pdf,
-            "docx" => Kind::Docx,
+            "docx" | "docm" | "dotx" => Kind::Docx,
+            "xlsx" | "xlsm" | "xltx" => Kind::Xlsx,
+            "pptx" | "pptm" | "ppsx" => Kind::Pptx,
+            "odt" | "ott" | "odp" | "otp" => Kind::Odt,
+            "ods" | "ots" => Kind::Ods,
             "eml" => Kind::Mail,
+            "mbox" | "mbx" => Kind::Mailbox,
+            "png" | "jpg" | "jpeg" | "webp" | "bmp" => Kind::Picture,
             extension if is_code(extension) => Kind::Code,
             _ => Kind::Plain,
         }
+    }
+}
+
+/// The kind of an indexed document in a word, by its name.
+pub fn document_kind(path: &str) -> &'static str {
+    if path.starts_with("note:") {
+        return "note";
+    }
+    match Kind::of(Path::new(path), &[]) {
+        Kind::Plain => "text",
+        Kind::Markdown => "Markdown",
+        Kind::Html => "HTML",
+        Kind::Code => "code",
+        Kind::Table(_) => "table",
+        Kind::Json => "JSON",
+        Kind::Pdf => "PDF",
+        Kind::Docx => "DOCX",
+        Kind::Xlsx => "XLSX",
+        Kind::Pptx => "PPTX",
+        Kind::Odt => "ODT",
+        Kind::Ods => "ODS",
+        Kind::Mail => "e-mail",
+        Kind::Mailbox => "mailbox",
+        Kind::Picture => "picture",
     }
 }
 

@@ -1,7 +1,10 @@
 //! The limits of reading a file.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
+
+use super::ocr_program::OcrProgram;
 
 #[derive(Debug, Clone)]
 pub struct ReadLimits {
@@ -17,6 +20,8 @@ pub struct ReadLimits {
     pub reader_process: Option<ReaderProcess>,
     /// The directory of uploaded documents, without links. It is in Hob's home, whose other files are secret.
     pub uploads: Option<PathBuf>,
+    /// What reads text in scanned pages and pictures.
+    pub ocr: Option<Arc<OcrProgram>>,
 }
 
 impl ReadLimits {
@@ -36,6 +41,7 @@ impl Default for ReadLimits {
             time: Duration::from_secs(30),
             reader_process: None,
             uploads: None,
+            ocr: None,
         }
     }
 }

@@ -11,26 +11,60 @@ const MAX_ADDRESSES: usize = 50;
 
 const MAX_ATTACHMENTS: usize = 100;
 
+/// The longest subject of a message in a mailbox, in characters.
+const MAX_SUBJECT: usize = 300;
+
+/// The heading of a message without a subject.
+const NO_SUBJECT: &str = "(no subject)";
+
 pub fn read(bytes: &[u8], limits: &ReadLimits) -> Result<Document, ReadError> {
-    let message = MessageParser::default()
-        .parse(bytes)
-        .filter(|message| !message.headers().is_empty())
+    let message = parsed(bytes)
         .ok_or_else(|| ReadError::Broken { reason: "it has no header of an e-mail".to_owned() })?;
     let mut draft = Draft::new(PositionUnit::Line, limits);
     draft.title(message.subject().unwrap_or_default());
-    let head = head(&message);
+    content(&message, bytes, 1, limits, &mut draft)?;
+    Ok(draft.finish())
+}
+
+/// Adds a message of a mailbox, which begins on this line, under its subject. Returns whether it is one.
+pub fn append(
+    bytes: &[u8],
+    first_line: u32,
+    limits: &ReadLimits,
+    draft: &mut Draft,
+) -> Result<bool, ReadError> {
+    let Some(message) = parsed(bytes) else { return Ok(false) };
+    let subject = message.subject().map(folded).filter(|subject| !subject.is_empty());
+    let heading: String = subject.as_deref().unwrap_or(NO_SUBJECT).chars().take(MAX_SUBJECT).collect();
+    draft.push(BlockKind::Heading(1), &heading, (first_line, first_line))?;
+    content(&message, bytes, first_line, limits, draft)?;
+    Ok(true)
+}
+
+fn parsed(bytes: &[u8]) -> Option<Message<'_>> {
+    MessageParser::default().parse(bytes).filter(|message| !message.headers().is_empty())
+}
+
+/// Adds the header, the text and the names of the attachments.
+fn content(
+    message: &Message,
+    bytes: &[u8],
+    first_line: u32,
+    limits: &ReadLimits,
+    draft: &mut Draft,
+) -> Result<(), ReadError> {
     // The header is reordered, so all of it is on the first line.
-    draft.push(BlockKind::Paragraph, &head, (1, 1))?;
+    draft.push(BlockKind::Paragraph, &head(message), (first_line, first_line))?;
     let mut lines = Lines::new(bytes);
+    let mut line_of = |place: usize| lines.line_of(place).saturating_add(first_line - 1);
     for part in message.text_bodies() {
-        let first = lines.line_of(part.offset_body as usize);
-        body(part, first, limits, &mut draft)?;
+        let first = line_of(part.offset_body as usize);
+        body(part, first, limits, draft)?;
     }
     let names = message.attachments().take(MAX_ATTACHMENTS).filter_map(MessagePart::attachment_name);
     let names = names.map(|name| format!("Attachment: {}", folded(name))).collect::<Vec<_>>().join("\n");
-    let last = lines.line_of(bytes.len());
-    draft.push(BlockKind::Paragraph, &names, (last, last))?;
-    Ok(draft.finish())
+    let last = line_of(bytes.len());
+    draft.push(BlockKind::Paragraph, &names, (last, last))
 }
 
 /// The header.

@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of chunks or the index.
 
+mod bounded_process;
 pub mod child_process;
 mod code;
 mod decode;
@@ -14,17 +15,30 @@ mod json;
 mod kind;
 mod limits;
 mod mail;
+mod mailbox;
 mod markdown;
+mod number_format;
+mod ocr;
+mod ocr_program;
+mod odf;
+mod office_archive;
+mod page_picture;
 mod pdf;
+mod pdf_scan;
 mod plain;
+mod pptx;
 mod source;
 mod table;
+mod table_rows;
+mod xlsx;
 
 use std::path::Path;
 
 pub use document::{BlockKind, Document, TextBlock};
 pub use error::ReadError;
+pub use kind::document_kind;
 pub use limits::{ReadLimits, ReaderProcess};
+pub use ocr_program::OcrProgram;
 pub use source::SourceFile;
 
 /// Reads a file. Blocks.

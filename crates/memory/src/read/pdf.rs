@@ -14,6 +14,7 @@ use hayro_interpret::{
 };
 
 use super::draft::Draft;
+use super::page_picture::MIN_PIXELS;
 use super::{BlockKind, Document, ReadError, ReadLimits};
 use crate::types::PositionUnit;
 
@@ -46,6 +47,7 @@ fn read_pages(bytes: Vec<u8>, limits: &ReadLimits) -> Result<Document, ReadError
     if let Some(title) = &pdf.metadata().title {
         draft.title(&metadata(title));
     }
+    let mut scanned = Vec::new();
     let cache = InterpreterCache::new();
     for (number, page) in (1_u32..).zip(pages.iter()) {
         let bounds = Rect::new(0.0, 0.0, 1.0, 1.0);
@@ -53,11 +55,16 @@ fn read_pages(bytes: Vec<u8>, limits: &ReadLimits) -> Result<Document, ReadError
         let mut context = Context::new(Affine::IDENTITY, bounds, &cache, pdf.xref(), settings);
         let mut sheet = Sheet { limit: limits.text_bytes, ..Sheet::default() };
         interpret_page(page, &mut context, &mut sheet);
-        for paragraph in sheet.finish() {
+        let has_picture = sheet.picture_pixels >= MIN_PIXELS;
+        let paragraphs = sheet.finish();
+        if paragraphs.is_empty() && has_picture {
+            scanned.push(number);
+        }
+        for paragraph in paragraphs {
             draft.push(BlockKind::Paragraph, &paragraph, (number, number))?;
         }
     }
-    Ok(draft.finish())
+    Ok(Document { scanned, ..draft.finish() })
 }
 
 /// Metadata is UTF-16 or UTF-8 with a byte order mark, or nearly Latin-1.
@@ -84,6 +91,8 @@ struct Sheet {
     bytes: usize,
     limit: usize,
     pen: Option<Pen>,
+    /// The pixels of its pictures. A scan can be in strips.
+    picture_pixels: u64,
     /// The last run: glyphs that are filled and stroked appear twice.
     last_run: Option<(Point, usize)>,
 }
@@ -175,7 +184,10 @@ impl<'a> Device<'a> for Sheet {
     fn draw_path(&mut self, _: &BezPath, _: DrawProps<'a>, _: &DrawMode) {}
     fn push_clip_path(&mut self, _: &ClipPath) {}
     fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {}
-    fn draw_image(&mut self, _: Image<'a, '_>, _: ImageDrawProps<'a>) {}
+    fn draw_image(&mut self, image: Image<'a, '_>, _: ImageDrawProps<'a>) {
+        let pixels = u64::from(image.width()) * u64::from(image.height());
+        self.picture_pixels = self.picture_pixels.saturating_add(pixels);
+    }
     fn pop_clip(&mut self) {}
     fn pop_transparency_group(&mut self) {}
 }

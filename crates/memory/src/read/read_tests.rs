@@ -133,6 +133,89 @@ fn a_docx_is_read_by_paragraphs_headings_and_rows() {
 }
 
 #[test]
+fn a_spreadsheet_is_read_by_sheets_and_rows() {
+    let document = read_as("a.xlsx", samples::xlsx(samples::XLSX_ROWS)).unwrap();
+    assert_eq!((document.title.as_deref(), document.place), (Some("A & B"), PositionUnit::Row));
+    let expected = [
+        (Heading(1), "Costs", 1, 1),
+        (Row, "what | euro | when", 1, 1),
+        (Row, "what: boiler & pump; euro: 310.5; yes; when: 2026-03-19", 3, 3),
+        (Heading(1), "A & B", 1, 1),
+        (Row, "alone", 4, 4),
+    ];
+    assert_eq!(blocks(&document), expected);
+}
+
+#[test]
+fn a_presentation_is_read_in_the_order_of_its_slides_with_its_notes() {
+    let document = read_as("a.pptx", samples::pptx()).unwrap();
+    assert_eq!((document.title.as_deref(), document.place), (Some("A & B"), PositionUnit::Slide));
+    let expected = [
+        (Heading(1), "The boiler", 1, 1),
+        (Paragraph, "It leaks & drips.", 1, 1),
+        (Row, "a | b", 1, 1),
+        (Paragraph, "Notes: Call Ann.", 1, 1),
+        (Heading(1), "Costs", 2, 2),
+        (Paragraph, "It costs 310 euro.", 2, 2),
+        (Row, "a | b", 2, 2),
+    ];
+    assert_eq!(blocks(&document), expected);
+}
+
+#[test]
+fn an_opendocument_text_is_read_by_headings_paragraphs_and_rows() {
+    let body = "<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes>\
+        <text:h text:outline-level=\"2\">Top</text:h>\
+        <text:p>One<text:s text:c=\"2\"/><text:span>&lt;two&gt;</text:span><text:note><text:p>A footnote.</text:p></text:note> three</text:p>\
+        <table:table table:name=\"T\"><table:table-row><table:table-cell><text:p>a</text:p><text:p>b</text:p></table:table-cell>\
+        <table:table-cell><text:p>c</text:p></table:table-cell></table:table-row></table:table>";
+    let document = read_as("a.odt", samples::odf(body)).unwrap();
+    assert_eq!((document.title.as_deref(), document.place), (Some("A & B"), PositionUnit::Paragraph));
+    let found = document.blocks.iter().map(|block| (block.kind, block.text.as_str())).collect::<Vec<_>>();
+    let expected =
+        [(Heading(2), "Top"), (Paragraph, "A footnote."), (Paragraph, "One  <two> three"), (Row, "a b | c")];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn an_opendocument_spreadsheet_is_read_by_sheets_and_rows() {
+    let cell = |text: &str| {
+        format!("<table:table-cell office:value-type=\"string\"><text:p>{text}</text:p></table:table-cell>")
+    };
+    let body = format!(
+        "<table:table table:name=\"Costs\">\
+         <table:table-row table:number-rows-repeated=\"4\"><table:table-cell table:number-columns-repeated=\"1024\"/></table:table-row>\
+         <table:table-row>{}{}{}</table:table-row>\
+         <table:table-row>{}<table:table-cell office:value-type=\"float\" table:number-columns-repeated=\"2\"><text:p>7</text:p></table:table-cell></table:table-row>\
+         </table:table>",
+        cell("what"),
+        cell("June"),
+        cell("July"),
+        cell("boiler"),
+    );
+    let document = read_as("a.ods", samples::odf(&body)).unwrap();
+    assert_eq!(document.place, PositionUnit::Row);
+    let rows = "what | June | July\nwhat: boiler; June: 7; July: 7";
+    assert_eq!(blocks(&document), [(Heading(1), "Costs", 1, 1), (Row, rows, 5, 6)]);
+}
+
+#[test]
+fn a_mailbox_is_read_by_messages() {
+    let document = read_as("a.mbox", samples::MAILBOX).unwrap();
+    let head = "Subject: The pump\nFrom: Ann <ann@example.org>\nDate: 2026-03-02T09:00:00+01:00";
+    let expected = [
+        (Heading(1), "The pump", 2, 2),
+        (Paragraph, head, 2, 2),
+        (Paragraph, "The pump hums.\nFrom the cellar you hear it.", 6, 7),
+        (Heading(1), "(no subject)", 10, 10),
+        (Paragraph, "From: Bob <bob@example.org>", 10, 10),
+        (Paragraph, "No subject here.", 12, 12),
+    ];
+    assert_eq!(blocks(&document), expected);
+    assert!(read_as("empty.mbox", "").unwrap().blocks.is_empty());
+}
+
+#[test]
 fn an_e_mail_is_read_with_its_header_and_without_its_attachments() {
     let document = read_as("a.eml", samples::MAIL).unwrap();
     assert_eq!(document.title.as_deref(), Some("The boiler"));

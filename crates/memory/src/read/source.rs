@@ -9,9 +9,10 @@ use sha2::{Digest, Sha256};
 
 use super::kind::Kind;
 use super::{
-    Document, ReadError, ReadLimits, child_process, code, decode, docx, html, json, mail, markdown, plain,
-    table,
+    Document, ReadError, ReadLimits, child_process, code, decode, docx, html, json, mail, mailbox, markdown,
+    ocr, odf, plain, pptx, table, xlsx,
 };
+use crate::types::PositionUnit;
 
 /// The bytes of a file. Parsing is expensive: compare [`SourceFile::digest`] first.
 #[derive(Debug)]
@@ -64,9 +65,18 @@ impl SourceFile {
 
     pub fn document(&self, limits: &ReadLimits) -> Result<Document, ReadError> {
         match Kind::of(&self.path, &self.bytes) {
-            Kind::Pdf => child_process::read_pdf(&self.bytes, limits),
+            Kind::Pdf => {
+                let document = child_process::read_pdf(&self.bytes, limits)?;
+                ocr::read_scanned(document, &self.bytes, limits)
+            }
+            Kind::Picture => ocr::read_picture(&self.bytes, limits),
             Kind::Docx => docx::read(&self.bytes, limits),
+            Kind::Xlsx => xlsx::read(&self.bytes, limits),
+            Kind::Pptx => pptx::read(&self.bytes, limits),
+            Kind::Odt => odf::read(&self.bytes, PositionUnit::Paragraph, limits),
+            Kind::Ods => odf::read(&self.bytes, PositionUnit::Row, limits),
             Kind::Mail => mail::read(&self.bytes, limits),
+            Kind::Mailbox => mailbox::read(&self.bytes, limits),
             kind => {
                 let text = decode::decode(&self.bytes, kind)?;
                 match kind {

@@ -1,6 +1,7 @@
-//! Tables as text: each record on a line, its values with the names of their columns.
+//! CSV and TSV as text: each record on a line, its values with the names of their columns.
 
 use super::draft::Draft;
+use super::table_rows::{ColumnNames, TableCell, TableRows};
 use super::{Document, ReadError, ReadLimits, plain};
 use crate::types::PositionUnit;
 
@@ -11,9 +12,8 @@ pub fn read(text: &str, separator: u8, limits: &ReadLimits) -> Result<Document, 
         .has_headers(false)
         .from_reader(text.as_bytes());
     let mut draft = Draft::new(PositionUnit::Line, limits);
-    let mut names: Vec<String> = Vec::new();
+    let mut rows = TableRows::new(ColumnNames::FirstRow);
     let mut record = csv::StringRecord::new();
-    let mut line = String::new();
     // Records may have any number of fields, so every text can be read.
     while let Ok(more) = table.read_record(&mut record) {
         if !more {
@@ -21,32 +21,12 @@ pub fn read(text: &str, separator: u8, limits: &ReadLimits) -> Result<Document, 
         }
         let place =
             record.position().map_or(1, |position| u32::try_from(position.line()).unwrap_or(u32::MAX));
-        line.clear();
-        for (index, value) in record.iter().enumerate() {
-            let value = folded(value);
-            if value.is_empty() {
-                continue;
-            }
-            if !line.is_empty() {
-                line.push_str(if names.is_empty() { " | " } else { "; " });
-            }
-            if let Some(name) = names.get(index).filter(|name| !name.is_empty()) {
-                line.push_str(name);
-                line.push_str(": ");
-            }
-            line.push_str(&value);
-        }
-        if names.is_empty() {
-            names = record.iter().map(folded).collect();
-        }
+        let cells: Vec<TableCell> =
+            record.iter().enumerate().map(|(column, value)| TableCell::word(column, value)).collect();
+        let line = rows.line(&cells)?;
         if !line.is_empty() {
             draft.row(&line, place)?;
         }
     }
     plain::read(text, limits)
-}
-
-/// A value on one line.
-fn folded(value: &str) -> String {
-    value.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,15 +1,15 @@
 //! Hybrid search: reciprocal rank fusion, which needs no comparable scores.
 //!
-//! Each search always finds something: a chunk with an unimportant word, or the nearest of distant vectors. So the word search
-//! counts only for chunks with half of the words, and the vector search only above a similarity. If nothing is relevant, nothing
-//! is found.
+//! Each search counts only for chunks that are relevant to it, so that a chunk must be relevant to one of them. If nothing is relevant,
+//! nothing is found.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hob_db::DatabaseError;
 
 use super::vector::QuestionVector;
 use super::{vector, words as word_search};
+use crate::relevance::RelevanceFloor;
 use crate::store::{ChunkHit, MemorySnapshot};
 use crate::word_query::WordQuery;
 
@@ -20,22 +20,39 @@ const K: f64 = 60.0;
 const LEAST_BY_MEANING: usize = 50;
 const LEAST_BY_WORDS: usize = 20;
 
-/// The share of the question's words that a chunk must have.
-const LEAST_SHARE: f64 = 0.5;
-
-/// `None` if no chunk has a vector of this model.
+/// The relevant chunks. `None` if no chunk has a vector of this model.
 pub(super) fn find(
     snapshot: &dyn MemorySnapshot,
     words: Option<&WordQuery>,
     question: &QuestionVector,
     count: usize,
+    floor: RelevanceFloor,
 ) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
-    let by_meaning = vector::find_relevant(snapshot, question, count.max(LEAST_BY_MEANING))?;
+    let by_meaning = vector::find(snapshot, question, count.max(LEAST_BY_MEANING), floor.similarity)?;
     let Some(by_meaning) = by_meaning else { return Ok(None) };
-    let by_words = word_search::find_covering(snapshot, words, count.max(LEAST_BY_WORDS), LEAST_SHARE)?;
+    let share = floor.share_beside_vectors();
+    let by_words = word_search::find(snapshot, words, count.max(LEAST_BY_WORDS), share)?;
     let mut fused = fuse(&[by_words, by_meaning]);
     fused.truncate(count);
     Ok(Some(fused))
+}
+
+/// The relevant chunks, and then the others.
+pub(super) fn find_all(
+    snapshot: &dyn MemorySnapshot,
+    words: Option<&WordQuery>,
+    question: &QuestionVector,
+    count: usize,
+    floor: RelevanceFloor,
+) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+    let Some(mut found) = find(snapshot, words, question, count, floor)? else { return Ok(None) };
+    let others = find(snapshot, words, question, count, RelevanceFloor::NONE)?.unwrap_or_default();
+    let known: HashSet<i64> = found.iter().map(|hit| hit.chunk).collect();
+    let worst = found.last().map_or(f64::INFINITY, |hit| hit.score);
+    let others = others.into_iter().filter(|hit| !known.contains(&hit.chunk));
+    found.extend(others.map(|hit| ChunkHit { score: hit.score.min(worst), ..hit }));
+    found.truncate(count);
+    Ok(Some(found))
 }
 
 /// Fuses lists. The score of a chunk is the sum of 1 / (60 + rank) over the lists. Ties go to the earlier list: matching words

@@ -11,6 +11,7 @@ use hob_db::DatabaseError;
 
 use crate::embed::EmbedderSource;
 use crate::open::{blocking, store_failed};
+use crate::relevance::RelevanceFloor;
 use crate::store::{ChunkHit, MemorySnapshot, MemoryStore, StoredPassage};
 use crate::types::{MemoryBackend, MemoryError, Passage};
 use crate::word_query::WordQuery;
@@ -24,9 +25,11 @@ const MAX_QUESTION: usize = 16 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchPurpose {
-    /// The caller asked for passages and can judge them.
+    /// The caller asked for passages that are relevant.
     UserRequest,
-    /// Passages are added to a question unasked, so irrelevant ones are dropped.
+    /// The caller wants to see the best passages, even if none is relevant.
+    AllPassages,
+    /// Passages are added to a question unasked. One without a topic gets none.
     Context,
 }
 
@@ -36,6 +39,8 @@ pub struct SearchRequest<'a> {
     pub count: usize,
     pub backend: MemoryBackend,
     pub purpose: SearchPurpose,
+    /// What makes a passage relevant.
+    pub floor: RelevanceFloor,
     pub collections: CollectionSet,
 }
 
@@ -45,7 +50,7 @@ pub async fn search(
     embedders: &dyn EmbedderSource,
     search: SearchRequest<'_>,
 ) -> Result<Vec<Passage>, MemoryError> {
-    let SearchRequest { question, count, backend, purpose, collections } = search;
+    let SearchRequest { question, count, backend, purpose, floor, collections } = search;
     let question = &question[..question.floor_char_boundary(MAX_QUESTION)];
     let count = count.min(MAX_PASSAGES);
     let word_query = WordQuery::of(question);
@@ -63,14 +68,20 @@ pub async fn search(
         let mut found = None;
         let searched = store.snapshot_of(&collections, &mut |snapshot| {
             let word_query = word_query.as_ref();
-            let hits = match (backend, &question_vector, purpose) {
-                (MemoryBackend::Hybrid, Some(vector), _) => {
-                    hybrid::find(snapshot, word_query, vector, count)?
+            let is_all = purpose == SearchPurpose::AllPassages;
+            let used = if is_all { RelevanceFloor::NONE } else { floor };
+            let hits = match (backend, &question_vector) {
+                (MemoryBackend::Hybrid, Some(vector)) if is_all => {
+                    hybrid::find_all(snapshot, word_query, vector, count, floor)?
                 }
-                (_, Some(vector), SearchPurpose::UserRequest) => vector::find(snapshot, vector, count)?,
-                (_, Some(vector), SearchPurpose::Context) => vector::find_relevant(snapshot, vector, count)?,
-                (_, None, SearchPurpose::UserRequest) => Some(words::find(snapshot, word_query, count)?),
-                (_, None, SearchPurpose::Context) => Some(words::find_relevant(snapshot, word_query, count)?),
+                (MemoryBackend::Hybrid, Some(vector)) => {
+                    hybrid::find(snapshot, word_query, vector, count, floor)?
+                }
+                (_, Some(vector)) => vector::find(snapshot, vector, count, used.similarity)?,
+                (_, None) => {
+                    let share = used.share_of(word_query.map_or(0, |query| query.terms().len()));
+                    Some(words::find(snapshot, word_query, count, share)?)
+                }
             };
             found = hits.map(|hits| read(snapshot, &hits, word_query)).transpose()?;
             Ok(())

@@ -7,6 +7,8 @@ pub(super) fn unit_name(unit: PositionUnit) -> &'static str {
         PositionUnit::Line => "line",
         PositionUnit::Page => "page",
         PositionUnit::Paragraph => "paragraph",
+        PositionUnit::Row => "row",
+        PositionUnit::Slide => "slide",
     }
 }
 
@@ -14,6 +16,8 @@ pub(super) fn unit_of(name: &str) -> PositionUnit {
     match name {
         "page" => PositionUnit::Page,
         "paragraph" => PositionUnit::Paragraph,
+        "row" => PositionUnit::Row,
+        "slide" => PositionUnit::Slide,
         _ => PositionUnit::Line,
     }
 }

@@ -69,6 +69,9 @@ pub trait MemoryStore: DocumentCatalog {
 
     fn count_without_vector(&self, model: &str) -> Result<u64, DatabaseError>;
 
+    /// Whether any chunk has a vector.
+    fn has_vectors(&self) -> Result<bool, DatabaseError>;
+
     /// Sets the vectors of chunks. Deleted chunks are ignored, and a model whose vectors have a new length loses its old ones.
     fn add_vectors(&self, model: &str, vectors: &[NewVector]) -> Result<(), DatabaseError>;
 
@@ -144,13 +147,8 @@ pub trait MemorySnapshot {
     /// The best chunks by words, at most `count`.
     fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<ChunkHit>, DatabaseError>;
 
-    /// The chunks that have at least this share of the question's words.
-    fn covering(
-        &self,
-        query: &WordQuery,
-        hits: &[ChunkHit],
-        share: f64,
-    ) -> Result<Vec<ChunkHit>, DatabaseError>;
+    /// The share of the question's words that each chunk has, from 0 to 1. Rare words count more.
+    fn word_shares(&self, query: &WordQuery, hits: &[ChunkHit]) -> Result<Vec<f64>, DatabaseError>;
 
     /// The nearest chunks to a vector of this model, at most `count`; `None` if no chunk ever had a vector of it.
     fn find_vectors(

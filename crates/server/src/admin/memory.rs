@@ -36,6 +36,7 @@ struct SearchBody {
     backend: Option<String>,
     collection: Option<String>,
     collections: Option<Vec<String>>,
+    all: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -50,13 +51,24 @@ pub(crate) async fn search(
     let (memory, allowed) = memory_for(&state, request.extensions(), "/v1/memory/search")?;
     let key = RequestContext::rights(request.extensions()).key;
     let body = read_json(request, &state.body_reader).await?;
-    let query = parse(&body, &allowed)?;
-    let backend = query.backend.unwrap_or_else(|| memory.backend());
+    let (query, is_all) = parse(&body, &allowed)?;
     // A search counts as a request of its key, like a question.
     let _running = begin_request(key.as_ref()).await?;
-    let found = match state.system.charged_to(key, memory.search(&query)).await {
+    let searching = async {
+        match is_all {
+            true => memory.search_all(&query).await,
+            false => memory.search(&query).await,
+        }
+    };
+    let found = match state.system.charged_to(key, searching).await {
         // An empty memory has no results.
-        Err(MemoryError::Empty) => SearchResults { backend, passages: Vec::new() },
+        Err(MemoryError::Empty) => {
+            let backend = match query.backend {
+                Some(backend) => backend,
+                None => memory.backend().await?,
+            };
+            SearchResults { backend, passages: Vec::new() }
+        }
         found => found?,
     };
     Ok(not_cached(Json(found)))
@@ -101,8 +113,9 @@ pub(crate) fn selected(
     allowed.select(parsed).map_err(|name| ApiError::collection_not_allowed(param, &name))
 }
 
-fn parse(body: &[u8], allowed: &CollectionSet) -> Result<MemoryQuery, ApiError> {
-    let SearchBody { query, top_k, backend, collection, collections } = read(body)?;
+/// The search, and whether passages that are not relevant are wanted, too.
+fn parse(body: &[u8], allowed: &CollectionSet) -> Result<(MemoryQuery, bool), ApiError> {
+    let SearchBody { query, top_k, backend, collection, collections, all } = read(body)?;
     if query.trim().is_empty() {
         return Err(ApiError::invalid("query", "query is empty; send the words to search for"));
     }
@@ -127,7 +140,8 @@ fn parse(body: &[u8], allowed: &CollectionSet) -> Result<MemoryQuery, ApiError> 
         }
         (None, several) => selected(allowed, "collections", several.unwrap_or_default())?,
     };
-    Ok(MemoryQuery { text: query, top_k: usize::try_from(top_k).unwrap_or(0), backend, collections })
+    let top_k = usize::try_from(top_k).unwrap_or(0);
+    Ok((MemoryQuery { text: query, top_k, backend, collections }, all.unwrap_or(false)))
 }
 
 /// Forbids caches to store the answer.

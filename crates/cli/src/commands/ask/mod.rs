@@ -12,7 +12,7 @@ use hob_app::AppOptions;
 use hob_config::AgentName;
 use hob_conversations::{AttachmentKind, SavedAttachment, TurnEnding};
 use hob_core::model::{AUTO, DEFAULT_MODEL};
-use hob_core::{FinishReason, MaxTokens, Temperature};
+use hob_core::{FinishReason, MaxTokens, Temperature, sources_line};
 use serde_json::{Map, Value, json};
 
 use self::answer_output::{AnswerOutput, ReasoningDisplay};
@@ -223,7 +223,7 @@ impl AnswerPrinting {
     }
 
     async fn print_whole(&self, events: AnswerEvents<'_>, waiting: Spinner) -> Result<Printed> {
-        let (Prepared { max_tokens, .. }, answer) = self.whole(events, waiting).await?;
+        let (Prepared { passages, max_tokens }, answer) = self.whole(events, waiting).await?;
         self.note_model_choice(&answer.head);
         let mut output = AnswerOutput::new(self.reasoning);
         if let Some(reasoning) = &answer.reasoning {
@@ -237,6 +237,7 @@ impl AnswerPrinting {
             return Err(no_answer(Some(&finish_reason), max_tokens));
         }
         note_truncation(&finish_reason, max_tokens);
+        note_sources(&answer.content, &passages);
         Ok(Printed { text: answer.content, model: answer.head.model })
     }
 
@@ -254,11 +255,12 @@ impl AnswerPrinting {
         let mut output = AnswerOutput::new(self.reasoning);
         let (mut text, mut model) = (String::new(), String::new());
         let (mut finish_reason, mut limit) = (None, None);
+        let mut used = Vec::new();
         while let Some(event) = events.next().await {
             match event {
                 Ok(AnswerEvent::Prepared { passages, max_tokens }) => {
                     self.note_passages(&passages);
-                    limit = max_tokens;
+                    (limit, used) = (max_tokens, passages);
                 }
                 Ok(AnswerEvent::Begun(head)) => {
                     if head.reason.is_some() && (is_verbose || head.is_fallback) {
@@ -302,6 +304,7 @@ impl AnswerPrinting {
         if let Some(reason) = finish_reason {
             note_truncation(&reason, limit);
         }
+        note_sources(&text, &used);
         Ok(Printed { text, model })
     }
 }
@@ -355,6 +358,14 @@ pub fn no_answer(reason: Option<&FinishReason>, max_tokens: Option<u32>) -> Erro
         _ => anyhow!(
             "the model returned no answer. Rephrase the question, or try another model with -m; -v shows what the model did."
         ),
+    }
+}
+
+/// Names the documents that the answer is based on.
+pub fn note_sources(answer: &str, passages: &[UsedPassage]) {
+    let places = passages.iter().map(|passage| passage.location.as_str());
+    if let Some(line) = sources_line(answer, places).filter(|_| !answer.trim().is_empty()) {
+        output::note(one_line(&line));
     }
 }
 

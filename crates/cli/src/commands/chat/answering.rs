@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use super::answer_view::AnswerView;
 use crate::answers::{AnswerEvent, AnswerEvents, AnswerFailure, UsedPassage};
+use crate::commands::ask::note_sources;
 use crate::signals::{Signals, StopSignal};
 
 /// The time limit for printing the rest of a stopped answer. The reader may be gone.
@@ -53,6 +54,7 @@ struct Arrived {
     text: String,
     model: String,
     max_tokens: Option<u32>,
+    passages: Vec<UsedPassage>,
 }
 
 /// Shows an answer until its end, or until a signal stops it.
@@ -80,7 +82,10 @@ pub async fn answer(events: AnswerEvents<'_>, view: &mut AnswerView, signals: &m
             stop = signals.next() => AnswerEnd::Stopped(stop),
         },
     };
-    let Arrived { text, model, max_tokens } = arrived;
+    let Arrived { text, model, max_tokens, passages } = arrived;
+    if matches!(end, AnswerEnd::Complete(_)) {
+        note_sources(&text, &passages);
+    }
     ChatAnswer { text, model, max_tokens, end }
 }
 
@@ -94,10 +99,7 @@ async fn read(
     while let Some(event) = events.next().await {
         match event {
             Ok(AnswerEvent::Prepared { passages, max_tokens }) => {
-                arrived.max_tokens = max_tokens;
-                if !passages.is_empty() {
-                    view.step(&sources(&passages)).await?;
-                }
+                (arrived.max_tokens, arrived.passages) = (max_tokens, passages);
             }
             Ok(AnswerEvent::Begun(head)) => {
                 if let Some(reason) = &head.reason {
@@ -117,10 +119,4 @@ async fn read(
         }
     }
     Ok(AnswerEnd::Complete(reason))
-}
-
-/// The documents that the model gets.
-fn sources(passages: &[UsedPassage]) -> String {
-    let places: Vec<&str> = passages.iter().map(|passage| passage.location.as_str()).collect();
-    format!("memory: {}", places.join(", "))
 }

@@ -26,12 +26,11 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs, named: NamedFiles) -
     let bar = Arc::new(IndexBar::new(named));
     let shown = Arc::clone(&bar);
     let listener: ProgressListener = Arc::new(move |progress| shown.show(progress));
-    let backend = args.backend.unwrap_or_else(|| documents.backend());
     // Dropping the work stops it, and the count with it.
     let stop = CancellationToken::new();
     let _dropped = stop.clone().drop_guard();
     count_beside(args.path.clone(), Arc::clone(&listener), stop.clone());
-    let indexing = IndexRequest { backend, collection: args.collection, listener, stop };
+    let indexing = IndexRequest { backend: args.backend, collection: args.collection, listener, stop };
     if args.watch {
         let mut is_first = true;
         let mut began = Instant::now();
@@ -68,10 +67,11 @@ fn changes(report: &IndexReport) -> u64 {
     report.indexed + report.added + report.removed + report.vectors
 }
 
-/// The outcome in one line, with the names of some skipped files.
-fn summary(report: &IndexReport, began: Instant, skipped_names: &str) -> String {
-    let IndexReport { indexed, unchanged, added, skipped, removed, chunks, bytes, vectors, failed, .. } =
-        report;
+/// The outcome in one line, with some skipped files and why.
+fn summary(report: &IndexReport, began: Instant, some_skipped: &str) -> String {
+    let IndexReport { indexed, unchanged, added, removed, chunks, bytes, vectors, failed, .. } = report;
+    // Some files are skipped in part.
+    let skipped = report.skipped + report.partial;
     let mut text = if changes(report) == 0 {
         format!("Up to date: {}.", counted(*unchanged, "file"))
     } else {
@@ -92,8 +92,8 @@ fn summary(report: &IndexReport, began: Instant, skipped_names: &str) -> String 
         }
         text + "."
     };
-    if *skipped > 0 {
-        text += &format!(" Skipped {skipped}: {skipped_names}.");
+    if skipped > 0 {
+        text += &format!(" Skipped {skipped}: {some_skipped}.");
     }
     if *failed > 0 {
         text += &format!(" Not readable: {failed}.");

@@ -4,9 +4,11 @@ mod excerpt;
 mod forget;
 mod index;
 mod index_progress;
+mod list;
 mod progress;
 mod reader_process;
 mod search;
+mod short_paths;
 mod stats;
 
 use std::process::ExitCode;
@@ -40,6 +42,7 @@ pub fn run(command: MemoryCommand, named: NamedFiles) -> Result<ExitCode> {
             match command {
                 MemoryCommand::Index(args) => index::run(config, args, named).await,
                 MemoryCommand::Search(args) => search::run(&config, args).await,
+                MemoryCommand::List(args) => list::run(&config, args).await,
                 MemoryCommand::Stats { collection, backend, json } => {
                     stats::run(&config, collection, backend, json.into()).await
                 }

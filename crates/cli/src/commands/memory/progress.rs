@@ -24,6 +24,9 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 /// How many skipped files the summary names.
 const MAX_SKIPPED_NAMES: usize = 3;
 
+/// Follows the names if there are more.
+const MORE_SKIPPED: &str = "…; 'hob memory list --skipped' shows all";
+
 /// Which files are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedFiles {
@@ -55,7 +58,7 @@ struct IndexBarState {
     progress_state: IndexProgressState,
     /// When the figures were last shown, since the beginning.
     shown: Duration,
-    /// Names of skipped files, as many as the summary shows.
+    /// Skipped files and why, as many as the summary shows.
     skipped: Vec<String>,
     is_over: bool,
 }
@@ -78,7 +81,7 @@ impl IndexBar {
                 return output::warning(one_line(&format!("{}: {}", warning.path.display(), warning.reason)));
             }
             IndexProgress::Skipped(skipped) => {
-                self.remember_skipped(&skipped.path);
+                self.remember_skipped(&skipped.path, &skipped.reason);
                 if self.named == NamedFiles::Skipped {
                     let text = format!("skipped {}: {}", skipped.path.display(), skipped.reason);
                     output::note(one_line(&text));
@@ -107,26 +110,22 @@ impl IndexBar {
         bar.set_message(line);
     }
 
-    fn remember_skipped(&self, path: &Path) {
+    fn remember_skipped(&self, path: &Path, reason: &str) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.skipped.len() {
-            MAX_SKIPPED_NAMES => state.skipped.push("…".to_owned()),
+            MAX_SKIPPED_NAMES => state.skipped.push(MORE_SKIPPED.to_owned()),
             count if count > MAX_SKIPPED_NAMES => {}
             _ => {
                 let name = path.file_name().unwrap_or(path.as_os_str());
-                state.skipped.push(one_line(&name.to_string_lossy()));
+                state.skipped.push(one_line(&format!("{} ({reason})", name.to_string_lossy())));
             }
         }
     }
 
-    /// Returns the names of some skipped files for the summary of a round, and starts the next round.
+    /// Returns some skipped files for the summary of a round, and starts the next round.
     pub fn take_skipped(&self) -> String {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let names = std::mem::take(&mut state.skipped).join(", ");
-        match self.named {
-            NamedFiles::Broken => format!("{names} (-v shows why)"),
-            NamedFiles::Skipped => names,
-        }
+        std::mem::take(&mut state.skipped).join(", ")
     }
 
     /// Removes the bar permanently.

@@ -1,13 +1,13 @@
 //! `hob memory search`.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use anyhow::Result;
 use hob_config::Config;
 use hob_memory::{MemoryBackend, MemoryQuery, Passage, SearchResults};
 
 use super::excerpt::{ExcerptPart, excerpt};
+use super::short_paths::ShortPaths;
 use crate::args::MemorySearchArgs;
 use crate::output;
 use crate::output::progress::Spinner;
@@ -27,12 +27,24 @@ pub async fn run(config: &Config, args: MemorySearchArgs) -> Result<()> {
     let documents = super::documents(config, args.offline.into())?;
     let collections = super::selected(&documents, args.collection).await?;
     let query = MemoryQuery { text: args.query, top_k: args.top_k, backend: args.backend, collections };
-    let found = {
+    let (found, has_others) = {
         let _waiting = Spinner::start("searching");
-        documents.search(&query).await?
+        match args.all {
+            true => (documents.search_all(&query).await?, false),
+            false => {
+                let found = documents.search(&query).await?;
+                let is_empty = found.passages.is_empty();
+                let one = MemoryQuery { top_k: 1, ..query };
+                let has_others = is_empty && !documents.search_all(&one).await?.passages.is_empty();
+                (found, has_others)
+            }
+        }
     };
     match (args.json, io::stdout().is_terminal()) {
         (true, _) => output::json(&found)?,
+        (false, _) if has_others => {
+            output::note("No passage is relevant enough. --all shows the best ones.");
+        }
         (false, _) if found.passages.is_empty() => output::note("No passages found."),
         (false, true) if table::terminal_width().is_some_and(|width| width >= WIDE) => print_table(&found)?,
         (false, true) => print_blocks(&found)?,
@@ -91,34 +103,6 @@ fn print_blocks(found: &SearchResults) -> io::Result<()> {
     Ok(())
 }
 
-/// Shortens paths relative to the current directory and the home directory.
-#[derive(Default)]
-struct ShortPaths {
-    directory: Option<PathBuf>,
-    home: Option<PathBuf>,
-}
-
-impl ShortPaths {
-    fn from_process() -> Self {
-        ShortPaths { directory: std::env::current_dir().ok(), home: std::env::home_dir() }
-    }
-
-    /// The path relative to the current directory or to the home directory, if it is below one of them.
-    fn shortened(&self, place: String) -> String {
-        let below = |directory: &Option<PathBuf>| {
-            let rest = Path::new(&place).strip_prefix(directory.as_ref()?).ok()?;
-            Some(rest.to_str()?.to_owned()).filter(|rest| !rest.is_empty())
-        };
-        if let Some(rest) = below(&self.directory) {
-            return rest;
-        }
-        match below(&self.home) {
-            Some(rest) => format!("~{MAIN_SEPARATOR}{rest}"),
-            None => place,
-        }
-    }
-}
-
 /// The relevance of a passage as a readable number. Word scores have no scale, and are tiny for few documents: there the best
 /// passage is 1, and the others are relative to it.
 fn score(found: &SearchResults, passage: &Passage) -> String {
@@ -168,15 +152,5 @@ mod tests {
             let said: Vec<String> = found.passages.iter().map(|passage| score(&found, passage)).collect();
             assert_eq!(said, shown, "{backend:?} {scores:?}");
         }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn paths_are_relative_to_the_current_or_home_directory() {
-        let here = ShortPaths { directory: Some("/home/ann/work".into()), home: Some("/home/ann".into()) };
-        let said = ["/home/ann/work/notes/a.md:3", "/home/ann/b.pdf page 2", "/srv/c.md:1", "note:12:1"]
-            .map(|place| here.shortened(place.to_owned()));
-        assert_eq!(said, ["notes/a.md:3", "~/b.pdf page 2", "/srv/c.md:1", "note:12:1"]);
-        assert_eq!(ShortPaths::default().shortened("/srv/c.md:1".to_owned()), "/srv/c.md:1");
     }
 }

@@ -22,7 +22,9 @@ pub async fn run(
     let documents = super::documents(config, NetworkAccess::Offline)?;
     let collections = super::selected(&documents, collections).await?;
     let mut stats = documents.stats(collections).await?;
-    stats.backend = backend.unwrap_or(stats.backend);
+    if let Some(backend) = backend {
+        (stats.backend, stats.automatic) = (backend, false);
+    }
     match format {
         OutputFormat::Json => output::json(&stats)?,
         OutputFormat::Text if stats.sources == 0 => {
@@ -48,7 +50,7 @@ fn facts(stats: &MemoryStats) -> Vec<(&'static str, String)> {
         None => format!("{} read", memory(stats.source_bytes)),
     };
     let facts = [
-        ("Backend", Some(stats.backend.as_str().to_owned())),
+        ("Backend", Some(backend(stats))),
         ("Sources", Some(format!("{sources}, including {}", counted(*notes, "note")))),
         ("Passages", Some(format!("{chunks}, {}", counted(*tokens, "token")))),
         ("Vectors", Some(vectors)),
@@ -57,6 +59,16 @@ fn facts(stats: &MemoryStats) -> Vec<(&'static str, String)> {
         ("Indexed", stats.last_indexed.as_deref().map(without_fraction)),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// What a search uses, and why.
+fn backend(stats: &MemoryStats) -> String {
+    let name = stats.backend.as_str();
+    match (stats.automatic, stats.backend) {
+        (false, _) => name.to_owned(),
+        (true, MemoryBackend::Hybrid) => format!("{name} (automatic: by words and by meaning)"),
+        (true, _) => format!("{name} (automatic: by words, because there are no vectors)"),
+    }
 }
 
 /// The collections with the number of their sources. Without named ones, everything is in the owner's.

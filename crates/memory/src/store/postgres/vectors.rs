@@ -125,6 +125,16 @@ pub(super) fn count_vectors(
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get::<_, i64>(1)?.unsigned_abs()))).collect()
 }
 
+pub(super) fn has_vectors(store: &PostgresMemoryStore) -> Result<bool, DatabaseError> {
+    store.database.read(|transaction| {
+        // Without a model, the table of vectors may not exist.
+        if transaction.query_opt("SELECT FROM memory_model LIMIT 1", &[])?.is_none() {
+            return Ok(false);
+        }
+        Ok(transaction.query_opt("SELECT FROM memory_vector LIMIT 1", &[])?.is_some())
+    })
+}
+
 pub(super) fn add_vectors(
     store: &PostgresMemoryStore,
     model: &str,

@@ -4,6 +4,7 @@
 //! not know how rare a word is. But the rank of one word is the sum of 1/1 + 1/4 + 1/9 ... over its occurrences, divided by the
 //! limit of that sum, and so it shows how often the word occurs.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use hob_db::DatabaseError;
@@ -11,6 +12,7 @@ use hob_db::postgres::{PostgresTransaction, QueryError};
 
 use super::memory_database::{PostgresMemoryStore, PostgresSnapshot, Scope, Statistics};
 use super::word_vector::QueryTerm;
+use crate::relevance::word_weight;
 use crate::store::ChunkHit;
 use crate::word_plan::{CountedTerm, MAX_RANKED, plan};
 use crate::word_query::WordQuery;
@@ -52,9 +54,10 @@ const RANK: &str = "
             END) AS counted (frequency)
     GROUP BY chunk ORDER BY score DESC, chunk LIMIT $9";
 
-const COVERING: &str = "
-    SELECT chunk FROM memory_words JOIN unnest($2::text[]::tsquery[]) AS asked (term) ON words @@ term
-    WHERE chunk = ANY($1) GROUP BY chunk HAVING count(*) >= $3";
+const WEIGHT_OF: &str = "
+    SELECT chunk, sum(weight) FROM memory_words JOIN unnest($2::text[]::tsquery[], $3::float8[]) AS asked (term, weight)
+        ON words @@ term
+    WHERE chunk = ANY($1) GROUP BY chunk";
 
 pub(super) fn find_words(
     snapshot: &PostgresSnapshot<'_, '_>,
@@ -72,20 +75,28 @@ pub(super) fn find_words(
     })
 }
 
-pub(super) fn covering(
+pub(super) fn word_shares(
     snapshot: &PostgresSnapshot<'_, '_>,
     query: &WordQuery,
     hits: &[ChunkHit],
-    share: f64,
-) -> Result<Vec<ChunkHit>, DatabaseError> {
-    let least = ((query.terms().len() as f64 * share).ceil() as i64).max(1);
+) -> Result<Vec<f64>, DatabaseError> {
     let chunks: Vec<i64> = hits.iter().map(|hit| hit.chunk).collect();
     snapshot.run(|transaction| {
-        let terms: Vec<String> =
-            terms(snapshot.store, query)?.into_iter().flatten().map(|term| term.anywhere).collect();
-        let rows = transaction.query(COVERING, &[&chunks, &terms, &least])?;
-        let covering = rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
-        Ok(hits.iter().filter(|hit| covering.contains(&hit.chunk)).copied().collect())
+        let terms: Vec<QueryTerm> = terms(snapshot.store, query)?.into_iter().flatten().collect();
+        let scope = &snapshot.scope;
+        let statistics = statistics(snapshot.store, transaction, scope)?;
+        let counted =
+            Search { transaction: &mut *transaction, scope, terms, statistics, count: 0 }.counted()?;
+        let weights: Vec<f64> =
+            counted.iter().map(|term| word_weight(statistics.chunks, term.chunks)).collect();
+        let names: Vec<String> = counted.into_iter().map(|term| term.term).collect();
+        let rows = transaction.query(WEIGHT_OF, &[&chunks, &names, &weights])?;
+        let found = rows
+            .iter()
+            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+            .collect::<Result<HashMap<i64, f64>, QueryError>>()?;
+        let all: f64 = weights.iter().sum();
+        Ok(chunks.iter().map(|chunk| found.get(chunk).map_or(0.0, |weight| weight / all)).collect())
     })
 }
 

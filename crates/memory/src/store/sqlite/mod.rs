@@ -85,6 +85,10 @@ impl MemoryStore for SqliteMemoryStore {
         vectors::count_without_vector(self, model)
     }
 
+    fn has_vectors(&self) -> Result<bool, DatabaseError> {
+        vectors::has_vectors(self)
+    }
+
     fn add_vectors(&self, model: &str, vectors: &[NewVector]) -> Result<(), DatabaseError> {
         vectors::add_vectors(self, model, vectors)
     }
@@ -114,13 +118,8 @@ impl MemorySnapshot for SqliteSnapshot<'_> {
         words::find_words(self, query, count)
     }
 
-    fn covering(
-        &self,
-        query: &WordQuery,
-        hits: &[ChunkHit],
-        share: f64,
-    ) -> Result<Vec<ChunkHit>, DatabaseError> {
-        words::covering(self, query, hits, share)
+    fn word_shares(&self, query: &WordQuery, hits: &[ChunkHit]) -> Result<Vec<f64>, DatabaseError> {
+        words::word_shares(self, query, hits)
     }
 
     fn find_vectors(

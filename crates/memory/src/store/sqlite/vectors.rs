@@ -59,6 +59,12 @@ pub(super) fn count_without_vector(store: &SqliteMemoryStore, model: &str) -> Re
     })
 }
 
+pub(super) fn has_vectors(store: &SqliteMemoryStore) -> Result<bool, DatabaseError> {
+    store.database.read(|connection| {
+        connection.query_row("SELECT EXISTS (SELECT 1 FROM memory_code)", [], |row| row.get(0))
+    })
+}
+
 pub(super) fn add_vectors(
     store: &SqliteMemoryStore,
     model: &str,

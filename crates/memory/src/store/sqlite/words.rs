@@ -7,6 +7,7 @@ use rusqlite::{Connection, Transaction, params};
 
 use super::memory_file::{Scope, SqliteSnapshot};
 use super::small_collection;
+use crate::relevance::word_weight;
 use crate::store::ChunkHit;
 use crate::word_plan::{CountedTerm, MAX_RANKED, TEXT_WEIGHT, TITLE_WEIGHT, WordPlan, plan};
 use crate::word_query::WordQuery;
@@ -22,20 +23,15 @@ pub(super) fn find_words(
     snapshot.explained(|connection| Search { connection, scope: &snapshot.scope }.find(query, count))
 }
 
-pub(super) fn covering(
+pub(super) fn word_shares(
     snapshot: &SqliteSnapshot<'_>,
     query: &WordQuery,
     hits: &[ChunkHit],
-    share: f64,
-) -> Result<Vec<ChunkHit>, DatabaseError> {
+) -> Result<Vec<f64>, DatabaseError> {
     snapshot.explained(|connection| {
-        let mut covering = Vec::with_capacity(hits.len());
-        for hit in hits {
-            if covers(connection, query, hit.chunk, share)? {
-                covering.push(*hit);
-            }
-        }
-        Ok(covering)
+        let weights = Search { connection, scope: &snapshot.scope }.weights(query)?;
+        let all: f64 = weights.iter().sum();
+        hits.iter().map(|hit| Ok(weight_of(connection, query, &weights, hit.chunk)? / all)).collect()
     })
 }
 
@@ -57,20 +53,23 @@ pub(super) fn insert(
     Ok(())
 }
 
-fn covers(connection: &Connection, query: &WordQuery, chunk: i64, share: f64) -> rusqlite::Result<bool> {
+/// The weight of the words of the question that a chunk has.
+fn weight_of(
+    connection: &Connection,
+    query: &WordQuery,
+    weights: &[f64],
+    chunk: i64,
+) -> rusqlite::Result<f64> {
     let mut statement = connection.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM memory_words WHERE memory_words MATCH ?1 AND rowid = ?2)",
     )?;
-    let mut missing = ((query.terms().len() as f64 * share).ceil() as usize).max(1);
-    for term in query.terms() {
+    let mut sum = 0.0;
+    for (term, weight) in query.terms().iter().zip(weights) {
         if statement.query_row(params![term, chunk], |row| row.get::<_, bool>(0))? {
-            missing -= 1;
-        }
-        if missing == 0 {
-            return Ok(true);
+            sum += weight;
         }
     }
-    Ok(false)
+    Ok(sum)
 }
 
 /// A search in the collections of a scope.
@@ -118,6 +117,37 @@ impl Search<'_> {
             terms = plan.left;
         }
         Ok(hits)
+    }
+
+    /// The weights of the question's words in the scope.
+    fn weights(&self, query: &WordQuery) -> rusqlite::Result<Vec<f64>> {
+        let extent = self.extent()?;
+        let span = (extent.last - extent.before).unsigned_abs();
+        // Counting words in a few chunks among many others takes long, so all words count the same.
+        if extent.chunks <= MAX_RANKED && span > MAX_RANKED {
+            return Ok(vec![1.0; query.terms().len()]);
+        }
+        let weight = |term: &String| Ok(word_weight(extent.chunks, self.frequency(&extent, term)?));
+        query.terms().iter().map(weight).collect()
+    }
+
+    /// About the number of chunks that have a word.
+    fn frequency(&self, extent: &Extent, term: &str) -> rusqlite::Result<u64> {
+        if extent.chunks > MAX_RANKED {
+            let about = self.about(term)?;
+            if about > 0 || self.scope.0.is_some() {
+                return Ok(about);
+            }
+        }
+        let sql = format!(
+            "SELECT count(*) FROM (SELECT 1 FROM memory_words \
+                 WHERE memory_words MATCH ?1 AND rowid > ?2 AND rowid <= ?3 AND {} LIMIT ?5)",
+            self.condition("memory_words", "?4")
+        );
+        let most = MAX_RANKED as i64;
+        let values = params![term, extent.before, extent.last, self.scope.0, most];
+        let count: i64 = self.connection.prepare_cached(&sql)?.query_row(values, |row| row.get(0))?;
+        Ok(count.unsigned_abs())
     }
 
     fn extent(&self) -> rusqlite::Result<Extent> {

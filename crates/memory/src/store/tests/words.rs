@@ -8,7 +8,7 @@ hob_testkit::on_both_databases!(
     sqlite, postgres:
     a_title_counts_more_than_the_text_and_word_forms_and_accents_do_not_matter,
     phrases_rare_words_and_short_chunks_rank_alike,
-    a_chunk_with_few_of_the_words_does_not_cover_the_question,
+    rare_words_count_more_for_the_share_of_a_question,
     the_words_of_the_question_are_marked_in_the_passage,
     common_and_rare_words_do_not_hide_each_other,
     any_question_is_text,
@@ -64,26 +64,28 @@ fn phrases_rare_words_and_short_chunks_rank_alike(new: NewMemory) {
     assert_eq!(order("chimney sweep in the house"), [1, 2, 6, 7, 0]);
 }
 
-fn a_chunk_with_few_of_the_words_does_not_cover_the_question(new: NewMemory) {
+fn rare_words_count_more_for_the_share_of_a_question(new: NewMemory) {
     let memory = filled(
         new,
         &[source("/a", vec![chunk("Pump", "the boiler hums"), chunk("", "a boiler"), chunk("", "a garden")])],
     );
-    let query = WordQuery::of("why does the boiler's pump hum at night?").unwrap();
-    let hits = memory.find_words(&query, 9).unwrap();
-    assert_eq!(hits.len(), 2);
-    let covering = |query: &WordQuery| {
-        let mut covering = Vec::new();
+    let shares = |question: &str| {
+        let query = WordQuery::of(question).unwrap();
+        let hits = memory.find_words(&query, 9).unwrap();
+        let mut shares = Vec::new();
         let read = memory.snapshot(&mut |snapshot| {
-            covering = snapshot.covering(query, &hits, 0.5)?;
+            shares = snapshot.word_shares(&query, &hits)?;
             Ok(())
         });
         read.unwrap();
-        covering
+        shares
     };
-    assert_eq!(covering(&query), [hits[0]]);
-    let single = WordQuery::of("boiler").unwrap();
-    assert_eq!(covering(&single), hits);
+    let found = shares("why does the boiler's pump hum at night?");
+    assert!(found.len() == 2 && found[0] > 0.6 && found[1] < 0.3, "{found:?}");
+    assert_eq!(shares("boiler"), [1.0, 1.0]);
+    let found = shares("the boiler of Mongolia");
+    assert!(found.len() == 2 && found.iter().all(|share| *share < 0.5), "{found:?}");
+    assert_eq!(shares("Mongolia"), [0.0; 0]);
 }
 
 fn the_words_of_the_question_are_marked_in_the_passage(new: NewMemory) {

@@ -41,7 +41,7 @@ struct Team {
 
 async fn index(memory: &MemoryService, collection: &str, path: &Path) {
     let indexing = IndexRequest {
-        backend: MemoryBackend::Sqlite,
+        backend: Some(MemoryBackend::Sqlite),
         collection: CollectionName::parse(collection).unwrap(),
         listener: Arc::new(|_| {}),
         stop: CancellationToken::new(),

@@ -40,7 +40,7 @@ async fn document_server(note: Option<&str>, config: Config, has_agent: bool) ->
         let path = documents.path().join("gate.md");
         std::fs::write(&path, note).unwrap();
         let indexing = IndexRequest {
-            backend: MemoryBackend::Sqlite,
+            backend: Some(MemoryBackend::Sqlite),
             collection: CollectionName::parse("team").unwrap(),
             listener: Arc::new(|_| {}),
             stop: CancellationToken::new(),

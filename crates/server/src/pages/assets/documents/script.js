@@ -319,7 +319,7 @@ $("folder-form").addEventListener("submit", (event) => {
 
 // --- searching ---
 
-const PLACES = { line: "line", page: "page", paragraph: "paragraph" };
+const PLACES = { line: "line", page: "page", paragraph: "paragraph", row: "row", slide: "slide" };
 
 function passageEntry(passage, best) {
   // Scores by words are relative to the best one; those by meaning are the similarity itself.

@@ -77,7 +77,7 @@ impl NewMachine {
         let path = documents.path().join("gate.md");
         std::fs::write(&path, "The code of the gate is 1111.").unwrap();
         let request = IndexRequest {
-            backend: MemoryBackend::Sqlite,
+            backend: Some(MemoryBackend::Sqlite),
             collection: CollectionName::parse("default").unwrap(),
             listener: Arc::new(|_| {}),
             stop: CancellationToken::new(),
