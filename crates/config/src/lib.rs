@@ -44,6 +44,7 @@ mod settings_file;
 mod telemetry;
 mod template;
 mod tools;
+mod update;
 mod warning;
 mod write;
 
@@ -77,5 +78,6 @@ pub use settings_file::{
 pub use telemetry::TelemetryConfig;
 pub use template::template;
 pub use tools::ToolsConfig;
+pub use update::UpdateConfig;
 pub use warning::ConfigWarning;
 pub use write::{Overwrite, WriteError, write_new};

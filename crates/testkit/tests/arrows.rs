@@ -49,13 +49,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "memory",
             "models",
             "net",
-            // Programs of the desktop that set the clipboard.
+            // Programs of the desktop that set the clipboard, and the service manager.
             "process",
             "routing",
             "server",
             "tasks",
             "telemetry",
             "text",
+            "updates",
         ],
     ),
     ("config", &["core", "process"]),
@@ -97,6 +98,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tasks", &["core", "db"]),
     ("telemetry", &["core", "db", "net"]),
     ("text", &[]),
+    ("updates", &["net"]),
 ];
 
 /// Libraries that only these crates may use.
@@ -105,7 +107,7 @@ const RESERVED: &[(&str, &[&str])] = &[
     // The engine crate only recognises one of its errors, which reqwest passes on.
     ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channels", "telemetry", "keys"]),
+    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channels", "telemetry", "keys", "updates"]),
     // Signatures of tokens.
     ("ring", &["keys"]),
     ("tokio-tungstenite", &["channels"]),
