@@ -47,6 +47,9 @@ mod https;
 #[cfg(test)]
 mod init;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod install;
+#[cfg(test)]
 mod key;
 #[cfg(test)]
 mod lan;
@@ -89,6 +92,9 @@ mod scheduler;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod service;
+#[cfg(test)]
 mod telemetry;
 #[cfg(test)]
 mod terminal;
@@ -96,3 +102,5 @@ mod terminal;
 mod tools;
 #[cfg(test)]
 mod traces;
+#[cfg(test)]
+mod update;

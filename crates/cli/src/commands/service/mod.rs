@@ -141,6 +141,8 @@ fn print(service: &ServiceDefinition) -> Result<ExitCode> {
 }
 
 async fn install(service: &ServiceDefinition) -> Result<ExitCode> {
+    // Before anything is written: without a service manager, this is an error.
+    manager::output_of(&service.state).await?;
     let mut is_changed = false;
     let mut created = Vec::new();
     for file in &service.files {
