@@ -9,8 +9,8 @@
 # install.sh, latest.json, the bill of materials, the licences, and SHA256SUMS over all of them. All come from one tree of files.
 #
 # $HOB_RELEASE_URL: where the files will be, for the formula and install.sh; by default this directory. $HOB_COMPRESSION_LEVEL: 1 is fast.
-# $HOB_IMAGE: 'yes' also builds the container image, with podman. Archives of other systems that already are in the directory become
-# part of the formula and of SHA256SUMS.
+# $HOB_IMAGE: 'yes' also builds the container image, with podman. Files of the same version for other machines that already are in the
+# directory become part of the formula, of latest.json and of SHA256SUMS.
 set -euo pipefail
 
 here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -95,8 +95,10 @@ say "packing $name.tar.gz"
 mv "$work/tree" "$work/$name"
 cp README.md LICENSE CHANGELOG.md config.example.toml "$out/third-party-licences.txt" "$work/$name/"
 tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$work" -cf - "$name" | gzip "-$level" -n >"$out/$name.tar.gz"
-for other in "$out"/hob-"$version"-*-{linux,macos}.tar.gz; do
-    case $other in *'*'* | */"$name.tar.gz") ;; *) files+=("$(basename "$other")") ;; esac
+# Files of the same version for other machines, from earlier runs.
+for other in "$out"/hob-"$version"-*-{linux,macos}.tar.gz "$out"/hob_"$version"_*.deb "$out"/hob-"$version"-py3-*.whl "$out"/hob-"$version"-linux-*.tgz; do
+    case " ${files[*]} " in *" $(basename "$other") "*) continue ;; esac
+    if [ -e "$other" ]; then files+=("$(basename "$other")"); fi
 done
 
 say 'writing the formula, install.sh and latest.json'

@@ -171,7 +171,7 @@ def npm():
 
 def check_npm(release):
     place = release.place("npm")
-    environment = {**os.environ, "HOME": str(place), "npm_config_cache": str(place / "cache")}
+    environment = {**os.environ, "HOME": str(place), "npm_config_cache": str(place / "cache"), "npm_config_update_notifier": "false"}
     flags = ["--prefix", place, "--offline", "--no-audit", "--no-fund", "--loglevel", "error"]
     run(*npm(), "install", "--global", *flags, release.file("*.tgz").resolve(), env=environment, cwd=place)
     release.expect_hob(place / "bin/hob", "npm")

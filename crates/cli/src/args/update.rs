@@ -4,8 +4,8 @@ use clap::Parser;
 
 /// Show whether there is a newer Hob, and how to update this one
 ///
-/// Hob never updates itself: the command prints the commands for the way in which Hob was installed. The release is at the address in
-/// [update] url, or at the one from which install.sh installed.
+/// Hob never updates itself: this prints the commands for the way in which Hob was installed. Hob looks for the newest release at the
+/// configured address (url in the section 'update'), or at the address from which install.sh installed.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob update"
