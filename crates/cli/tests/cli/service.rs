@@ -200,6 +200,7 @@ async fn a_unit_of_the_user_is_not_replaced_or_removed() {
             "{command}: {ran:?}"
         );
     }
+    assert_eq!(service.calls(), ["--user is-active hob.service"], "it is not stopped either");
     let text = std::fs::read_to_string(service.unit()).expect("the unit");
     assert_eq!(text, "[Service]\nExecStart=/usr/bin/other\n");
 }

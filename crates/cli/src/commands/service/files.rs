@@ -36,17 +36,16 @@ pub fn write_file(file: &ServiceFile) -> Result<FileChange> {
     Ok(change)
 }
 
-/// Removes a file that Hob wrote. `false` if there is none.
-pub fn remove_file(file: &ServiceFile) -> Result<bool> {
-    let path = &file.path;
-    match (read(path)?, &file.owner) {
+/// Whether Hob wrote this file and may remove it; `false` if there is none, or if it is the administrator's. A file of others is an error.
+pub fn is_removable(file: &ServiceFile) -> Result<bool> {
+    match (read(&file.path)?, &file.owner) {
         (None, _) | (_, FileOwner::Administrator { .. }) => Ok(false),
-        (Some(text), FileOwner::Hob) => {
-            check_ours(path, &text)?;
-            std::fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
-            Ok(true)
-        }
+        (Some(text), FileOwner::Hob) => check_ours(&file.path, &text).map(|()| true),
     }
+}
+
+pub fn remove_file(path: &Path) -> Result<()> {
+    std::fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
 }
 
 fn read(path: &Path) -> Result<Option<String>> {
@@ -91,8 +90,9 @@ mod tests {
         assert_eq!(write_file(&first).expect("written"), FileChange::Created);
         assert_eq!(write_file(&first).expect("written"), FileChange::None);
         assert_eq!(write_file(&file(&path, "two", FileOwner::Hob)).expect("written"), FileChange::Replaced);
-        assert!(remove_file(&first).expect("removed"));
-        assert!(!remove_file(&first).expect("nothing to do"));
+        assert!(is_removable(&first).expect("ours"));
+        remove_file(&path).expect("removed");
+        assert!(!is_removable(&first).expect("nothing to do"));
     }
 
     #[test]
@@ -101,13 +101,13 @@ mod tests {
         let path = directory.path().join("hob.service");
         std::fs::write(&path, "[Service]\n").expect("a file");
         let ours = file(&path, "one", FileOwner::Hob);
-        for error in [write_file(&ours).map(drop), remove_file(&ours).map(drop)] {
+        for error in [write_file(&ours).map(drop), is_removable(&ours).map(drop)] {
             let error = error.expect_err("refused").to_string();
             assert!(error.contains("was not written by 'hob service install'"), "{error}");
         }
         let settings = file(&path, "one", FileOwner::Administrator { after_creation: Vec::new() });
         assert_eq!(write_file(&settings).expect("left alone"), FileChange::None);
-        assert!(!remove_file(&settings).expect("left alone"));
+        assert!(!is_removable(&settings).expect("left alone"));
         assert_eq!(std::fs::read_to_string(&path).expect("text"), "[Service]\n");
     }
 }

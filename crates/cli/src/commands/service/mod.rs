@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use hob_config::Environment;
 
 use self::definition::{FileOwner, ServiceContext, ServiceDefinition, ServiceState};
-use self::files::{FileChange, remove_file, write_file};
+use self::files::{FileChange, is_removable, remove_file, write_file};
 use crate::args::{ServiceCommand, ServiceScopeArgs};
 use crate::commands::block_on;
 use crate::output;
@@ -175,11 +175,17 @@ async fn uninstall(service: &ServiceDefinition) -> Result<ExitCode> {
         output::line("The service is not installed.")?;
         return Ok(ExitCode::SUCCESS);
     }
-    manager::run_all(&service.disable).await?;
+    // Before the service is stopped: it may be the user's own.
+    let mut ours = Vec::new();
     for file in &service.files {
-        if remove_file(file)? {
-            output::line(format_args!("{GOOD}✓{GOOD:#} Removed {}", file.path.display()))?;
+        if is_removable(file)? {
+            ours.push(&file.path);
         }
+    }
+    manager::run_all(&service.disable).await?;
+    for path in ours {
+        remove_file(path)?;
+        output::line(format_args!("{GOOD}✓{GOOD:#} Removed {}", path.display()))?;
     }
     manager::run_all(&service.forget).await?;
     output::line("The service is stopped. Hob's data is not deleted.")?;
