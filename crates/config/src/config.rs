@@ -19,6 +19,7 @@ use crate::server::ServerConfig;
 use crate::sources::SourcesConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::tools::ToolsConfig;
+use crate::update::UpdateConfig;
 
 /// All settings, resolved. `Config::default()` is the configuration of an empty file.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +39,7 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     pub savings: SavingsConfig,
     pub database: DatabaseConfig,
+    pub update: UpdateConfig,
     /// The cloud providers' keys. They come from the environment only.
     pub provider_keys: ProviderKeys,
     /// The model hub, from the environment too.
@@ -86,6 +88,7 @@ impl Section for Config {
             telemetry,
             savings,
             database,
+            update,
             provider_keys: _,
             hub: _,
             backends: _,
@@ -122,6 +125,7 @@ impl Section for Config {
             database,
             "Where Hob stores its state: files, or PostgreSQL for several Hobs.",
         );
+        keys.section("update", update, "Where 'hob update' looks for a newer Hob. Hob never updates itself.");
     }
 }
 

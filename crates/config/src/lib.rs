@@ -46,6 +46,7 @@ mod sources;
 mod telemetry;
 mod template;
 mod tools;
+mod update;
 mod warning;
 mod write;
 
@@ -81,5 +82,6 @@ pub use sources::{CalendarConfig, SourcesConfig, WeatherConfig, WeatherUnitsSett
 pub use telemetry::TelemetryConfig;
 pub use template::template;
 pub use tools::ToolsConfig;
+pub use update::UpdateConfig;
 pub use warning::ConfigWarning;
 pub use write::{Overwrite, WriteError, write_new};

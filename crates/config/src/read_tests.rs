@@ -192,6 +192,7 @@ fn the_defaults_are_the_documented_ones() {
     database.max_connections = 10
     database.connect_timeout = 5.0
     database.statement_timeout = 30.0
+    update.url = ""
     "#);
 }
 

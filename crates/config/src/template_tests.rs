@@ -126,6 +126,7 @@ fn every_setting_is_in_the_template_and_the_template_has_no_other() {
         telemetry,
         savings,
         database,
+        update,
         provider_keys: _,
         hub: _,
         backends: _,
@@ -146,6 +147,7 @@ fn every_setting_is_in_the_template_and_the_template_has_no_other() {
         ("telemetry", field_names(telemetry)),
         ("savings", field_names(savings)),
         ("database", field_names(database)),
+        ("update", field_names(update)),
     ];
     let text: toml::Table = uncommented(&template(EngineName::Ollama, None)).parse().expect("it is TOML");
     let sections: BTreeSet<&str> = text.keys().map(String::as_str).collect();

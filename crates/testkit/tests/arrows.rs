@@ -50,7 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "memory",
             "models",
             "net",
-            // Programs of the desktop that set the clipboard.
+            // Programs of the desktop that set the clipboard, and the service manager.
             "process",
             "routing",
             "server",
@@ -58,6 +58,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tasks",
             "telemetry",
             "text",
+            "updates",
         ],
     ),
     ("config", &["core", "process"]),
@@ -100,6 +101,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tasks", &["core", "db"]),
     ("telemetry", &["core", "db", "net"]),
     ("text", &[]),
+    ("updates", &["net"]),
 ];
 
 /// Libraries that only these crates may use.
@@ -108,7 +110,10 @@ const RESERVED: &[(&str, &[&str])] = &[
     // The engine crate only recognises one of its errors, which reqwest passes on.
     ("hyper", &["server", "engines"]),
     ("tower-http", &["server"]),
-    ("reqwest", &["net", "engines", "models", "agents", "mcp", "channels", "telemetry", "keys", "sources"]),
+    (
+        "reqwest",
+        &["net", "engines", "models", "agents", "mcp", "channels", "telemetry", "keys", "sources", "updates"],
+    ),
     // Signatures of tokens.
     ("ring", &["keys"]),
     ("tokio-tungstenite", &["channels"]),

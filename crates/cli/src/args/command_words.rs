@@ -41,6 +41,8 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["stats", "usage", "metrics"], "'hob telemetry stats' shows recorded calls"),
     (&["channels", "message", "send"], "'hob channel' sends messages"),
     (&["version"], "'hob --version' prints the version"),
+    (&["upgrade", "updates"], "'hob update' says what is new and how to update"),
+    (&["services", "systemd", "launchd", "autostart"], "'hob service install' makes Hob start by itself"),
 ];
 
 /// The error, with a tip if the command `first` is a word that means another one.

@@ -34,9 +34,11 @@ mod reload;
 mod router;
 mod scheduler;
 mod serve;
+mod service;
 mod sources;
 mod telemetry;
 mod tools;
+mod update;
 mod values;
 
 pub use answering::AnsweringArgs;
@@ -65,9 +67,11 @@ pub use scheduler::{
     SchedulerTaskArgs,
 };
 pub use serve::ServeArgs;
+pub use service::{ServiceCommand, ServiceScopeArgs};
 pub use sources::SourcesCommand;
 pub use telemetry::{ExportFormat, TelemetryCommand};
 pub use tools::ToolsCommand;
+pub use update::UpdateArgs;
 pub use values::{AgentChoice, NetworkAccess};
 
 /// Parses the command line of this process. An error ends the process, with a tip for words that mean a command of another name.
@@ -209,6 +213,14 @@ pub enum CliCommand {
     Doctor(DoctorArgs),
     Health(HealthArgs),
     Reload(ReloadArgs),
+    /// Run the server as a service that starts by itself
+    #[command(subcommand, after_help = examples! {
+        "hob service install                   start Hob whenever you log in"
+        "hob service status                    show whether it runs"
+        "hob service uninstall                 stop it and remove its file"
+    })]
+    Service(ServiceCommand),
+    Update(UpdateArgs),
     Completions(CompletionsArgs),
     #[command(flatten)]
     OllamaWord(OllamaWord),

@@ -31,9 +31,11 @@ mod serve;
 mod serve;
 #[cfg(all(test, feature = "server"))]
 mod serve_missing;
+mod service;
 mod sources;
 mod telemetry;
 mod tools;
+mod update;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -75,6 +77,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         CliCommand::Doctor(doctor) => doctor::run(&doctor),
         CliCommand::Health(health) => health::run(health),
         CliCommand::Reload(args) => reload::run(&args),
+        CliCommand::Service(service) => service::run(service),
+        CliCommand::Update(update) => update::run(&update),
         CliCommand::Man(man) => man::run(&man),
         CliCommand::Completions(completions) => completions::run(&completions),
         CliCommand::ReadFile => memory::read_file(),

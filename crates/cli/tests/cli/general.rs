@@ -36,6 +36,8 @@ async fn help_lists_commands_and_examples() {
       doctor       Diagnose problems and suggest fixes
       health       Check whether the server is healthy
       reload       Make the running server read its configuration, keys and certificate again
+      service      Run the server as a service that starts by itself
+      update       Show whether there is a newer Hob, and how to update this one
       completions  Print a shell completion script
       help         Print this message or the help of the given subcommand(s)
 

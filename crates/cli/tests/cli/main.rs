@@ -49,6 +49,9 @@ mod https;
 #[cfg(test)]
 mod init;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod install;
+#[cfg(test)]
 mod key;
 #[cfg(test)]
 mod lan;
@@ -96,6 +99,9 @@ mod sources;
 #[cfg(test)]
 mod telegram;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod service;
+#[cfg(test)]
 mod telemetry;
 #[cfg(test)]
 mod terminal;
@@ -103,3 +109,5 @@ mod terminal;
 mod tools;
 #[cfg(test)]
 mod traces;
+#[cfg(test)]
+mod update;

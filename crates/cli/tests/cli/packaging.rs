@@ -117,6 +117,7 @@ async fn the_debian_package_has_all_files() {
         "usr/share/doc/hob/changelog.gz",
         "usr/share/doc/hob/copyright",
         "usr/share/fish/vendor_completions.d/hob.fish",
+        "usr/share/hob/installed-by",
         "usr/share/man/man1/hob-serve.1.gz",
         "usr/share/man/man1/hob.1.gz",
         "usr/share/zsh/vendor-completions/_hob",

@@ -1,0 +1,57 @@
+//! Arguments of `hob service`.
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub enum ServiceCommand {
+    Install(ServiceInstallArgs),
+    /// Stop the service and remove its file; Hob's data stays
+    #[command(after_help = examples! {
+        "hob service uninstall"
+        "sudo hob service uninstall --system"
+    })]
+    Uninstall(ServiceScopeArgs),
+    /// Show whether the service runs
+    ///
+    /// The exit code is 0 if the service runs, and 1 if not.
+    #[command(after_help = examples! {
+        "hob service status"
+    })]
+    Status(ServiceScopeArgs),
+    /// Start the service
+    #[command(after_help = examples! {
+        "hob service start"
+    })]
+    Start(ServiceScopeArgs),
+    /// Stop the service until the next login or start
+    #[command(after_help = examples! {
+        "hob service stop"
+    })]
+    Stop(ServiceScopeArgs),
+}
+
+/// Install and start the service
+///
+/// Writes a systemd unit, or a launchd agent on macOS, and starts it. The service runs 'hob serve' with the configuration of this user
+/// whenever the user logs in. The command may be repeated: it changes only what differs.
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob service install                   start Hob whenever you log in"
+    "hob service install --print           show the file, and write nothing"
+    "sudo hob service install --system     start Hob with the machine, as a user of its own"
+})]
+pub struct ServiceInstallArgs {
+    #[command(flatten)]
+    pub scope: ServiceScopeArgs,
+
+    /// Print the file without writing it
+    #[arg(long)]
+    pub print: bool,
+}
+
+#[derive(Debug, Clone, Copy, Parser)]
+pub struct ServiceScopeArgs {
+    /// The service of the machine instead of this user's; requires root and systemd
+    #[arg(long)]
+    pub system: bool,
+}

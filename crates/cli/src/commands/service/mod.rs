@@ -1,0 +1,260 @@
+//! `hob service`: runs the server under systemd or launchd.
+
+mod definition;
+mod files;
+mod launchd;
+mod manager;
+mod systemd;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use hob_config::Environment;
+
+use self::definition::{FileOwner, ServiceContext, ServiceDefinition, ServiceState};
+use self::files::{FileChange, is_removable, remove_file, write_file};
+use crate::args::{ServiceCommand, ServiceScopeArgs};
+use crate::commands::block_on;
+use crate::output;
+use crate::output::style::GOOD;
+use crate::output::table::print_facts;
+
+/// Variables of Hob that decide where its files are. Keys are not among them: the file is readable by others.
+const VARIABLES: [&str; 2] = ["HOB_HOME", "HOB_CONFIG"];
+
+pub fn run(command: ServiceCommand) -> Result<ExitCode> {
+    match command {
+        ServiceCommand::Install(args) if args.print => print(&define(args.scope)?),
+        ServiceCommand::Install(args) => {
+            let context = ServiceContext::of_process()?;
+            check_installable(&context, args.scope)?;
+            block_on(install(&define(args.scope)?))
+        }
+        ServiceCommand::Uninstall(scope) => {
+            check_rights(scope)?;
+            block_on(uninstall(&define(scope)?))
+        }
+        ServiceCommand::Status(scope) => block_on(status(&define(scope)?)),
+        ServiceCommand::Start(scope) => block_on(start(&define(scope)?)),
+        ServiceCommand::Stop(scope) => block_on(stop(&define(scope)?)),
+    }
+}
+
+/// The service for this system's service manager.
+fn define(scope: ServiceScopeArgs) -> Result<ServiceDefinition> {
+    let context = ServiceContext::of_process()?;
+    if cfg!(target_os = "macos") {
+        if scope.system {
+            bail!("--system needs systemd. Use 'hob service install' without it.");
+        }
+        return Ok(launchd::user_service(&context));
+    }
+    Ok(if scope.system {
+        systemd::system_service(&context, Path::new(systemd::PACKAGE_UNIT).exists())
+    } else {
+        systemd::user_service(&context)
+    })
+}
+
+impl ServiceContext {
+    fn of_process() -> Result<Self> {
+        let environment = Environment::from_process();
+        let user_home = environment.home().context("HOME is not set")?.to_owned();
+        let config_directory = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+        let config_directory = config_directory.filter(|path| path.is_absolute());
+        let executable = std::env::current_exe().context("cannot find the path of this program")?;
+        let mut variables = Vec::new();
+        for name in VARIABLES {
+            if let Some(path) = std::env::var_os(name).filter(|path| !path.is_empty()) {
+                // The service starts in another directory.
+                let path = std::path::absolute(path).with_context(|| format!("{name} is no path"))?;
+                variables.push((name, plain(&path)?));
+            }
+        }
+        Ok(ServiceContext {
+            executable: plain(&stable(executable))?,
+            environment: variables,
+            hob_home: plain(&std::path::absolute(environment.config_dir()?)?)?,
+            config_directory: config_directory.unwrap_or_else(|| user_home.join(".config")),
+            user_home,
+            user_id: user_id(),
+        })
+    }
+}
+
+/// Homebrew deletes the directory of a version when it installs the next one; its link stays.
+fn stable(executable: PathBuf) -> PathBuf {
+    let linked = executable.to_str().and_then(|path| {
+        let (prefix, _) = path.split_once("/Cellar/hob/")?;
+        Some(PathBuf::from(format!("{prefix}/opt/hob/bin/hob")))
+    });
+    linked.filter(|linked| linked.exists()).unwrap_or(executable)
+}
+
+/// A path as text for the file of a service.
+fn plain(path: &Path) -> Result<String> {
+    match path.to_str() {
+        Some(text) if !text.contains(char::is_control) => Ok(text.to_owned()),
+        _ => bail!("the path {} cannot be written to the file of a service", path.display()),
+    }
+}
+
+#[cfg(unix)]
+fn user_id() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+#[cfg(not(unix))]
+fn user_id() -> u32 {
+    0
+}
+
+fn check_rights(scope: ServiceScopeArgs) -> Result<()> {
+    if scope.system && user_id() != 0 {
+        bail!("--system needs root. Run it with sudo, and with the full path of hob.");
+    }
+    Ok(())
+}
+
+fn check_installable(context: &ServiceContext, scope: ServiceScopeArgs) -> Result<()> {
+    if cfg!(not(feature = "server")) {
+        bail!("this build of hob has no server, so there is nothing to run as a service.");
+    }
+    check_rights(scope)?;
+    if scope.system && systemd::is_hidden_from_system(Path::new(&context.executable)) {
+        bail!(
+            "the service of the machine does not see home directories, and {} is in one. Install Hob with the Debian package, or with \
+             'install.sh --prefix /usr/local'.",
+            context.executable
+        );
+    }
+    Ok(())
+}
+
+fn print(service: &ServiceDefinition) -> Result<ExitCode> {
+    match service.files.first() {
+        Some(file) => output::line(file.text.trim_end())?,
+        None => output::note(format_args!("The package has installed {}.", systemd::PACKAGE_UNIT)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn install(service: &ServiceDefinition) -> Result<ExitCode> {
+    // Before anything is written: without a service manager, this is an error.
+    manager::output_of(&service.state).await?;
+    let mut is_changed = false;
+    let mut created = Vec::new();
+    for file in &service.files {
+        let change = write_file(file)?;
+        match change {
+            FileChange::None => output::line(format_args!("  {} is up to date", file.path.display()))?,
+            FileChange::Created | FileChange::Replaced => {
+                is_changed = true;
+                output::line(format_args!("{GOOD}✓{GOOD:#} Wrote {}", file.path.display()))?;
+            }
+        }
+        if let (FileChange::Created, FileOwner::Administrator { after_creation }) = (change, &file.owner) {
+            created.extend_from_slice(after_creation);
+        }
+    }
+    manager::run_all(&service.prepare).await?;
+    manager::run_all(&created).await?;
+    manager::run_all(&service.enable).await?;
+    manager::run(if is_changed { &service.restart } else { &service.start }).await?;
+    output::line(format_args!("{GOOD}✓{GOOD:#} The service is installed and starts now"))?;
+    print_facts(&[("Status", "hob service status".to_owned()), ("Log", service.log.clone())])?;
+    if let Some(note) = service.note.filter(|_| !is_lingering()) {
+        output::note(note);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn uninstall(service: &ServiceDefinition) -> Result<ExitCode> {
+    if !is_installed(service) {
+        output::line("The service is not installed.")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Before the service is stopped: it may be the user's own.
+    let mut ours = Vec::new();
+    for file in &service.files {
+        if is_removable(file)? {
+            ours.push(&file.path);
+        }
+    }
+    manager::run_all(&service.disable).await?;
+    for path in ours {
+        remove_file(path)?;
+        output::line(format_args!("{GOOD}✓{GOOD:#} Removed {}", path.display()))?;
+    }
+    manager::run_all(&service.forget).await?;
+    output::line("The service is stopped. Hob's data is not deleted.")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn status(service: &ServiceDefinition) -> Result<ExitCode> {
+    require_installed(service)?;
+    let state = (service.read_state)(&manager::output_of(&service.state).await?);
+    let file = service.files.first().map_or(Path::new(systemd::PACKAGE_UNIT), |file| file.path.as_path());
+    print_facts(&[
+        ("State", state.as_str().to_owned()),
+        ("File", file.display().to_string()),
+        ("Log", service.log.clone()),
+    ])?;
+    Ok(if state == ServiceState::Running { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn start(service: &ServiceDefinition) -> Result<ExitCode> {
+    require_installed(service)?;
+    manager::run(&service.start).await?;
+    output::line("The service starts. 'hob service status' shows its state.")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn stop(service: &ServiceDefinition) -> Result<ExitCode> {
+    require_installed(service)?;
+    manager::run(&service.stop).await?;
+    output::line("The service is stopped.")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the file of the service exists, or a package has installed it.
+fn is_installed(service: &ServiceDefinition) -> bool {
+    service.files.first().is_none_or(|file| file.path.exists())
+}
+
+fn require_installed(service: &ServiceDefinition) -> Result<()> {
+    if !is_installed(service) {
+        bail!("the service is not installed. Install it with 'hob service install'.");
+    }
+    Ok(())
+}
+
+/// Whether the services of this user run without a session.
+fn is_lingering() -> bool {
+    let user = std::env::var_os("USER").filter(|user| !user.is_empty());
+    user.is_some_and(|user| Path::new("/var/lib/systemd/linger").join(user).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_of_homebrew_is_started_by_its_link() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let link = directory.path().join("opt/hob/bin/hob");
+        let version = directory.path().join("Cellar/hob/0.1.0/bin/hob");
+        assert_eq!(stable(version.clone()), version, "the link does not exist");
+        std::fs::create_dir_all(link.parent().expect("a directory")).expect("created");
+        std::fs::write(&link, "").expect("a file");
+        assert_eq!(stable(version), link);
+        assert_eq!(stable(PathBuf::from("/usr/bin/hob")), Path::new("/usr/bin/hob"));
+    }
+
+    #[test]
+    fn a_path_cannot_add_lines_to_the_file() {
+        assert_eq!(plain(Path::new("/a b/hob")).expect("text"), "/a b/hob");
+        assert!(plain(Path::new("/a\nExecStart=/bin/sh/hob")).is_err());
+    }
+}
