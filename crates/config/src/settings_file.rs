@@ -12,6 +12,7 @@ use crate::edit::{has_key, remove_text, set_text};
 use crate::engine_name::EngineName;
 use crate::env::Environment;
 use crate::error::{BadValue, ConfigError};
+use crate::file_lock::FileLock;
 use crate::kind::quote;
 use crate::listing::{ListedKey, join, list};
 use crate::load::{LARGEST, load, read_file, shown};
@@ -185,11 +186,12 @@ impl SettingsFile {
     }
 
     /// Writes these values into the file, and keeps all else that is in it; `None` removes one, so that the default applies. The result must
-    /// be a valid configuration, or nothing changes. Callers wait for each other: of two that write at once, one change is lost.
+    /// be a valid configuration, or nothing changes. Callers wait for each other, also those of other processes. Blocks.
     pub fn change(&self, wanted: &BTreeMap<String, Option<Value>>) -> Result<ChangedSettings, SettingsError> {
         if wanted.len() > MOST_CHANGES {
             return Err(SettingsError::TooMany);
         }
+        let _lock = FileLock::take(&self.environment.config_file()?)?;
         let (before, old) = self.read()?;
         let file = self.shown_path()?;
         let known: Vec<Setting> = self.list()?.into_iter().flat_map(|section| section.settings).collect();
