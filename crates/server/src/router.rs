@@ -153,6 +153,7 @@ pub(crate) fn router(
     let metrics = parts.system.metrics().map(|_| Arc::new(RequestMetrics::new(patterns(), &health::PROBES)));
     let (keys, identity) = (parts.keys.clone(), parts.identity.clone());
     let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stop, background));
+    let changes = state.changes.clone();
     let router = routes
         .into_iter()
         .fold(Router::new(), |router, (pattern, access, methods)| {
@@ -185,5 +186,6 @@ pub(crate) fn router(
         identity,
         access_log: Arc::new(ArcSwapOption::new(AccessLogWriter::start(config.access_log))),
         refusal_log: LogLimit::new(),
+        changes,
     }
 }

@@ -74,7 +74,7 @@ pub struct AskServiceParts {
 /// The tool that asks a model.
 const LLM_TOOL: &str = "llm";
 
-/// The engine and the model that the tool `llm` asks.
+/// The engine and the model that the tool `llm` asks. A default model that is set later changes neither.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LlmTarget {
     /// The key of the engine.
@@ -395,9 +395,14 @@ impl AskService {
         self.default.get(&self.pool).await
     }
 
+    /// Makes another model the default for requests from now on; `None` chooses one of the engine, as without a configured model.
+    pub fn set_default_model(&self, model: Option<&str>) {
+        self.default.configure(model.map(str::to_owned));
+    }
+
     /// Whether the router chooses the model for requests that name none.
     pub fn defaults_to_auto(&self) -> bool {
-        self.default.configured() == Some(AUTO)
+        self.default.configured().is_some_and(|model| *model == AUTO)
     }
 
     /// The model for work that always needs the same model: the default, or the chosen model

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use self::address_file::AddressEntry;
 use self::control_answers::ControlAnswers;
 use self::control_socket::{ControlClients, ControlSocket};
-use self::reload::RunningSettings;
+use self::reload::{ReloadedParts, RunningSettings};
 use self::settings_in_effect::{apply, warn_if_open};
 use crate::advice;
 use crate::args::ServeArgs;
@@ -97,7 +97,7 @@ async fn serve(
     let home = settings::home()?;
     let _address_entry = AddressEntry::add(&home, server.address());
     let answers = ControlAnswers::new(system.clone(), config);
-    let control_socket = ControlSocket::open(&home, &address_file::server_id(), answers);
+    let control_socket = ControlSocket::open(&home, &address_file::server_id(), answers, server.control());
     let clients = control_socket.clients();
     let model = default_model(system).await;
     let summary = print_facts(&[
@@ -125,7 +125,8 @@ async fn serve(
     let scheduler = &app.scheduler;
     let grace = config.server.shutdown_grace;
     let longest = config.server.drain_seconds.saturating_add(grace);
-    let mut settings = RunningSettings::new(&server, config, args, (app.keys.clone(), file));
+    let reloaded = ReloadedParts { system: Arc::clone(system), keys: app.keys.clone(), file };
+    let mut settings = RunningSettings::new(&server, config, args, reloaded);
     let mut running = Box::pin(run_all(server, scheduler, clients, shutdown.clone(), grace));
     readiness::ready();
     app.warm();

@@ -131,9 +131,9 @@ pub(crate) async fn change(
     let changed = off_thread(move || file.file.lock().change(&wanted)).await?.keys;
     if !changed.is_empty() {
         // The names only: the log keeps no values of settings.
-        audit::note(&state, actor, "settings.change", changed.join(", ")).await;
+        audit::note(&state, actor.clone(), "settings.change", changed.join(", ")).await;
         state.changes.publish(Topic::Settings, &Audience::Owner);
-        settings.changed.notify_one();
+        settings.note_change(actor);
     }
     let (applied, after_restart) = changed.iter().cloned().partition(|key| is_reloaded(key));
     Ok(Json(ChangeReport { changed, applied, after_restart }))

@@ -27,6 +27,23 @@ pub(crate) enum Topic {
 }
 
 impl Topic {
+    const ALL: [Topic; 9] = [
+        Topic::Chats,
+        Topic::Assistants,
+        Topic::Documents,
+        Topic::Tasks,
+        Topic::Channels,
+        Topic::Models,
+        Topic::Activity,
+        Topic::Keys,
+        Topic::Settings,
+    ];
+
+    /// The topic of this name, if there is one.
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        Topic::ALL.into_iter().find(|topic| topic.name() == name)
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Topic::Chats => "chats",

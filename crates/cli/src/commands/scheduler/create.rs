@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::errors::with_advice;
 use crate::args::{AgentChoice, SchedulerCreateArgs};
+use crate::change_notice::{ChangedPart, tell_servers};
 use crate::commands::{audit, block_on, memory};
 use crate::output;
 use crate::output::OutputFormat;
@@ -39,6 +40,7 @@ pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
         check_tools(&config, databases.clone(), &task).await?;
         let task = service.create(task).await.map_err(with_advice)?;
         audit::note(&databases, "task.create", &task.id.to_string());
+        tell_servers(ChangedPart::Tasks);
         print(&task, format)?;
         if format == OutputFormat::Text && !config.scheduler.enabled {
             output::note(

@@ -11,6 +11,7 @@ use hob_tasks::{RunOutcome, TaskRun};
 use super::errors::{read_id, with_advice};
 use super::run_settings;
 use crate::args::SchedulerRunArgs;
+use crate::change_notice::{ChangedPart, tell_servers};
 use crate::commands::{block_on, open_app};
 use crate::output;
 use crate::output::OutputFormat;
@@ -34,7 +35,9 @@ pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
         open_identity(&config.server.identity, &app.keys)?;
         let running = async {
             let _waiting = Spinner::start(format!("running {id}"));
-            app.scheduler.run_to_end(&id).await.map_err(with_advice)
+            let run = app.scheduler.run_to_end(&id).await.map_err(with_advice);
+            tell_servers(ChangedPart::Tasks);
+            run
         };
         tokio::pin!(running);
         tokio::select! {

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::Result;
+use hob_app::AskService;
 use hob_config::Config;
 use hob_keys::{AuditActor, KeyService};
 use hob_net::CertificateChange;
@@ -21,9 +22,19 @@ use crate::reload_socket::{ReloadOutcome, ReloadReport};
 use crate::settings;
 use crate::signals::{ServerSignal, Signals};
 
+/// What a reload changes or asks.
+pub struct ReloadedParts {
+    pub system: Arc<AskService>,
+    pub keys: Arc<KeyService>,
+    /// The file, which the settings page changes.
+    pub file: Arc<ServerSettings>,
+}
+
 /// The settings of a running server.
 pub struct RunningSettings {
     control: ServerControl,
+    /// Answers with the default model.
+    system: Arc<AskService>,
     keys: Arc<KeyService>,
     /// The file, which the settings page changes.
     file: Arc<ServerSettings>,
@@ -35,14 +46,11 @@ pub struct RunningSettings {
 }
 
 impl RunningSettings {
-    pub fn new(
-        server: &Server,
-        config: &Config,
-        args: ServeArgs,
-        (keys, file): (Arc<KeyService>, Arc<ServerSettings>),
-    ) -> Self {
+    pub fn new(server: &Server, config: &Config, args: ServeArgs, parts: ReloadedParts) -> Self {
+        let ReloadedParts { system, keys, file } = parts;
         RunningSettings {
             control: server.control(),
+            system,
             keys,
             file,
             address: server.address(),
@@ -56,18 +64,18 @@ impl RunningSettings {
     pub async fn reload_until_stopped(&mut self, signals: &mut Signals, mut socket: ControlSocket) {
         let mut is_asked_again = false;
         loop {
-            let request = tokio::select! {
+            let (actor, request) = tokio::select! {
                 biased;
-                () = std::future::ready(()), if is_asked_again => None,
+                () = std::future::ready(()), if is_asked_again => (by_signal(), None),
                 signal = signals.next_for_server() => match signal {
-                    ServerSignal::Reload => None,
+                    ServerSignal::Reload => (by_signal(), None),
                     ServerSignal::Stop(_) => return,
                 },
-                request = socket.next() => Some(request),
-                () = self.file.changed() => None,
+                request = socket.next() => (request.actor.clone(), Some(request)),
+                actor = self.file.changed() => (actor, None),
             };
             is_asked_again = false;
-            let mut reloading = pin!(self.reload());
+            let mut reloading = pin!(self.reload(actor));
             let reloaded = loop {
                 tokio::select! {
                     reloaded = &mut reloading => break reloaded,
@@ -89,7 +97,7 @@ impl RunningSettings {
         }
     }
 
-    async fn reload(&mut self) -> Result<ReloadReport> {
+    async fn reload(&mut self, actor: AuditActor) -> Result<ReloadReport> {
         let mut new = settings::load_for_server()?;
         apply(self.args.clone(), &mut new);
         self.keys.reload().await?;
@@ -98,9 +106,15 @@ impl RunningSettings {
         let certificate = tokio::task::spawn_blocking(move || control.reload(&server)).await??;
         let (applied, after_restart) = changes(&self.config, &new);
         if !applied.is_empty() {
+            if self.config.default_model() != new.default_model() {
+                self.system.set_default_model(new.default_model());
+                self.control.announce("models", None);
+            }
+            self.config.intelligence.default_model = new.intelligence.default_model;
             let has_tls = self.config.server.tls.is_on();
             let keeps_identity = self.config.server.identity.is_on() == new.server.identity.is_on();
             let server = &mut self.config.server;
+            server.model = new.server.model;
             server.api_key = new.server.api_key;
             server.allowed_hosts = new.server.allowed_hosts;
             server.cors_origins = new.server.cors_origins;
@@ -117,21 +131,26 @@ impl RunningSettings {
             if !self.keys.snapshot().has_keys() {
                 warn_if_open(self.address, server);
             }
-            self.note(&applied).await;
+            self.note(actor, &applied).await;
         }
         let certificate_renewed = certificate == CertificateChange::Renewed;
         Ok(ReloadReport { applied, after_restart, certificate_renewed })
     }
 
     /// Notes the names of changed settings in the audit log, without their values: some are secret.
-    async fn note(&self, applied: &[String]) {
+    async fn note(&self, actor: AuditActor, applied: &[String]) {
         let audit = self.keys.audit();
         let detail = json!({ "settings": applied });
-        let work = move || audit.note(AuditActor::terminal(), "config.reload", "server", &detail);
+        let work = move || audit.note(actor, "config.reload", "server", &detail);
         if tokio::task::spawn_blocking(work).await.is_err() {
             tracing::error!("a change of the configuration is missing in the audit log");
         }
     }
+}
+
+/// A signal does not say who sent it.
+fn by_signal() -> AuditActor {
+    AuditActor { name: "owner".to_owned(), origin: "signal".to_owned() }
 }
 
 /// The keys whose values changed: those that are in effect now, and those that take effect after a restart.
