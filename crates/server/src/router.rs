@@ -69,6 +69,7 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/v1/models/{*id}", Ask, get(anthropic::models::show)),
         ("/v1/model-files", Owner, get(model_files::list)),
         ("/v1/model-files/search", Owner, get(model_files::search)),
+        ("/v1/model-files/downloads", Owner, get(model_files::downloads)),
         ("/v1/messages", Ask, post(messages::create)),
         ("/v1/messages/count_tokens", Ask, post(messages::count_tokens)),
         ("/v1/events", Owner, get(events::watch)),

@@ -53,6 +53,7 @@ pub(super) const ACCESS: &str = "
     /v1/models/{*id}                         GET               ask     yes
     /v1/model-files                          GET               owner   no
     /v1/model-files/search                   GET               owner   no
+    /v1/model-files/downloads                GET               owner   no
     /v1/messages                             POST              ask     yes
     /v1/messages/count_tokens                POST              ask     yes
     /v1/events                               GET               owner   no
