@@ -7,7 +7,7 @@ import vm from "node:vm";
 const FILES = ["stream.js", "tree.js"];
 const NAMES = [
   "EventLines", "addEvent", "readAnswer", "ask", "ChatError", "newAnswer", "LONGEST_LINE", "LONGEST_ANSWER",
-  "newTurn", "pathTo", "branchesOf", "latestBelow", "mergedTurns", "readSavedAnswer", "savedForm", "titleOf", "contentOf", "messagesFor", "asMarkdown", "fileNameOf",
+  "newTurn", "pathTo", "branchesOf", "latestBelow", "mergedTurns", "readSavedAnswer", "savedForm", "fittedForm", "cutNote", "detailBytes", "MOST_SAVED_TEXT", "MOST_SAVED_DETAIL", "titleOf", "contentOf", "messagesFor", "asMarkdown", "fileNameOf",
 ];
 // Of the files that also make nodes, these functions.
 const OLD = ["readOldMessage", "readOldConversation", "oldConversations"];

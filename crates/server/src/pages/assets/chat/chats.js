@@ -84,8 +84,8 @@ async function putTurn(chat, turn) {
 }
 
 async function putAnswer(chat, turn) {
-  await callStore("PUT", `${chatPath(chat)}/turns/${encodeURIComponent(turn.id)}/answer`, savedForm(turn.answer));
-  turn.note = "";
+  await callStore("PUT", `${chatPath(chat)}/turns/${encodeURIComponent(turn.id)}/answer`, fittedForm(turn.answer));
+  turn.note = cutNote(turn.answer);
 }
 
 // Answers that are not saved yet, by turn.
