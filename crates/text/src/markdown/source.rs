@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag};
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
+
+use super::delimiters::with_dollars;
 
 /// Tables with more columns are text. A parser adds the cells that are missing in short rows, so wide tables cost far more
 /// memory than their text.
@@ -16,6 +18,16 @@ const HYPHEN: char = '\u{2}';
 pub struct MarkdownSource {
     /// With stand-ins, and every byte at its place.
     parsable: String,
+    /// The text before the delimiters of its formulas were replaced; `None` if none was.
+    written: Option<String>,
+    formulas: Formulas,
+}
+
+/// Whether formulas are events of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Formulas {
+    AsText,
+    Apart,
 }
 
 impl MarkdownSource {
@@ -28,14 +40,68 @@ impl MarkdownSource {
                 |line: &str| if is_too_wide(line) { line.replace('-', "\u{2}") } else { line.to_owned() };
             parsable = lines.map(narrow).collect();
         }
-        MarkdownSource { parsable }
+        MarkdownSource { parsable, written: None, formulas: Formulas::AsText }
+    }
+
+    /// The same with formulas as events of their own: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`.
+    pub(super) fn with_formulas(text: &str) -> Self {
+        let source = MarkdownSource::new(text);
+        let replaced = with_dollars(&source.parsable);
+        match replaced {
+            None => MarkdownSource { formulas: Formulas::Apart, ..source },
+            Some(parsable) => {
+                MarkdownSource { written: Some(source.parsable), parsable, formulas: Formulas::Apart }
+            }
+        }
     }
 
     /// The events, with their ranges in the text.
     pub fn events(&self) -> impl Iterator<Item = (Event<'_>, Range<usize>)> {
-        let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-        let parser = Parser::new_ext(&self.parsable, options);
-        parser.into_offset_iter().map(|(event, range)| (restored(event), range))
+        let mut options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+        options.set(Options::ENABLE_MATH, self.formulas == Formulas::Apart);
+        let mut is_code = false;
+        Parser::new_ext(&self.parsable, options).into_offset_iter().map(move |(event, range)| {
+            match &event {
+                Event::Start(Tag::CodeBlock(_)) => is_code = true,
+                Event::End(TagEnd::CodeBlock) => is_code = false,
+                _ => {}
+            }
+            (restored(self.as_written(event, &range, is_code)), range)
+        })
+    }
+
+    /// The event with the delimiters that were replaced although they are in no formula.
+    fn as_written<'a>(&'a self, event: Event<'a>, range: &Range<usize>, is_code: bool) -> Event<'a> {
+        let Some(written) = &self.written else { return event };
+        match event {
+            Event::Text(text) => match self.found_in(written, &text, range) {
+                Some(found) if !is_code && found.contains('\\') => Event::Text(unescaped(found).into()),
+                Some(found) => Event::Text(found.into()),
+                None => Event::Text(text),
+            },
+            Event::Code(text) => match self.found_in(written, &text, range) {
+                Some(found) => Event::Code(found.into()),
+                None => Event::Code(text),
+            },
+            Event::Html(text) => match self.found_in(written, &text, range) {
+                Some(found) => Event::Html(found.into()),
+                None => Event::Html(text),
+            },
+            Event::InlineHtml(text) => match self.found_in(written, &text, range) {
+                Some(found) => Event::InlineHtml(found.into()),
+                None => Event::InlineHtml(text),
+            },
+            other => other,
+        }
+    }
+
+    /// What was written where the parser read this text; `None` where the parser changed it, or where nothing was replaced.
+    fn found_in<'a>(&self, written: &'a str, text: &str, range: &Range<usize>) -> Option<&'a str> {
+        if !text.contains('$') {
+            return None;
+        }
+        let at = range.start + self.parsable.get(range.clone())?.find(text)?;
+        written.get(at..at + text.len())
     }
 }
 
@@ -79,6 +145,8 @@ fn restored(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Text(text) => Event::Text(restored_text(text)),
         Event::Code(text) => Event::Code(restored_text(text)),
+        Event::InlineMath(text) => Event::InlineMath(restored_text(text)),
+        Event::DisplayMath(text) => Event::DisplayMath(restored_text(text)),
         Event::Html(text) => Event::Html(restored_text(text)),
         Event::InlineHtml(text) => Event::InlineHtml(restored_text(text)),
         Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
@@ -92,6 +160,13 @@ fn restored(event: Event<'_>) -> Event<'_> {
         }
         other => other,
     }
+}
+
+/// Outside of code, the backslash of a delimiter is not shown.
+fn unescaped(text: &str) -> String {
+    ["(", ")", "[", "]"]
+        .into_iter()
+        .fold(text.to_owned(), |text, sign| text.replace(&format!("\\{sign}"), sign))
 }
 
 fn restored_text(text: CowStr<'_>) -> CowStr<'_> {
