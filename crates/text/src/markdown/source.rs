@@ -72,36 +72,37 @@ impl MarkdownSource {
 
     /// The event with the delimiters that were replaced although they are in no formula.
     fn as_written<'a>(&'a self, event: Event<'a>, range: &Range<usize>, is_code: bool) -> Event<'a> {
-        let Some(written) = &self.written else { return event };
         match event {
-            Event::Text(text) => match self.found_in(written, &text, range) {
-                Some(found) if !is_code && found.contains('\\') => Event::Text(unescaped(found).into()),
-                Some(found) => Event::Text(found.into()),
-                None => Event::Text(text),
-            },
-            Event::Code(text) => match self.found_in(written, &text, range) {
-                Some(found) => Event::Code(found.into()),
-                None => Event::Code(text),
-            },
-            Event::Html(text) => match self.found_in(written, &text, range) {
-                Some(found) => Event::Html(found.into()),
-                None => Event::Html(text),
-            },
-            Event::InlineHtml(text) => match self.found_in(written, &text, range) {
-                Some(found) => Event::InlineHtml(found.into()),
-                None => Event::InlineHtml(text),
-            },
+            Event::Text(text) if is_code => Event::Text(self.written_as(text, range)),
+            Event::Text(text) => Event::Text(self.shown_as(text, range)),
+            Event::Code(text) => Event::Code(self.written_as(text, range)),
+            Event::Html(text) => Event::Html(self.written_as(text, range)),
+            Event::InlineHtml(text) => Event::InlineHtml(self.written_as(text, range)),
             other => other,
         }
     }
 
-    /// What was written where the parser read this text; `None` where the parser changed it, or where nothing was replaced.
-    fn found_in<'a>(&self, written: &'a str, text: &str, range: &Range<usize>) -> Option<&'a str> {
-        if !text.contains('$') {
-            return None;
+    /// What was written where the parser read this text.
+    fn written_as<'a>(&'a self, text: CowStr<'a>, range: &Range<usize>) -> CowStr<'a> {
+        match self.found_at(&text, range) {
+            Some((_, found)) => found.into(),
+            None => text,
         }
+    }
+
+    /// The same outside of code, where the backslash of a delimiter is not shown.
+    fn shown_as<'a>(&'a self, text: CowStr<'a>, range: &Range<usize>) -> CowStr<'a> {
+        let Some((begin, found)) = self.found_at(&text, range) else { return text };
+        let is_shown = |at: usize, sign: char| sign != '\\' || self.parsable.as_bytes()[begin + at] == b'\\';
+        let signs = found.char_indices().filter(|(at, sign)| is_shown(*at, *sign));
+        signs.map(|(_, sign)| sign).collect::<String>().into()
+    }
+
+    /// Where the parser read this text, and what was written there; `None` where the parser changed it, or where nothing was replaced.
+    fn found_at(&self, text: &str, range: &Range<usize>) -> Option<(usize, &str)> {
+        let written = self.written.as_deref().filter(|_| text.contains('$'))?;
         let at = range.start + self.parsable.get(range.clone())?.find(text)?;
-        written.get(at..at + text.len())
+        Some((at, written.get(at..at + text.len())?))
     }
 }
 
@@ -160,13 +161,6 @@ fn restored(event: Event<'_>) -> Event<'_> {
         }
         other => other,
     }
-}
-
-/// Outside of code, the backslash of a delimiter is not shown.
-fn unescaped(text: &str) -> String {
-    ["(", ")", "[", "]"]
-        .into_iter()
-        .fold(text.to_owned(), |text, sign| text.replace(&format!("\\{sign}"), sign))
 }
 
 fn restored_text(text: CowStr<'_>) -> CowStr<'_> {
