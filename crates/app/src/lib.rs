@@ -53,6 +53,8 @@ pub use databases::{
     POSTGRES_MIGRATIONS, ServerReport, StorageError, hob_database, inspect_databases, postgres_options,
 };
 pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
+/// The names of all agents.
+pub use hob_agents::AGENTS;
 pub use model_library::{
     LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps, is_pulled_by_hob, is_short_name,
 };

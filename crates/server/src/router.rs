@@ -12,7 +12,7 @@ use hob_config::ServerConfig;
 
 use crate::access_log::AccessLogWriter;
 use crate::admin::{
-    audit, calls, channel_details, channels, documents, events, feedback, folders, health, keys, memory,
+    agents, audit, calls, channel_details, channels, documents, events, feedback, folders, health, keys, memory,
     metrics, model_files, openapi, savings, settings, tasks, usage,
 };
 use crate::anthropic::{self, messages};
@@ -65,6 +65,7 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/v1/chats/{id}/turns/{turn}/answer", Own, put(turns::answer)),
         ("/v1/saved-assistants", Own, get(assistants::list).post(assistants::create)),
         ("/v1/saved-assistants/{id}", Own, assistants::one()),
+        ("/v1/agents", Ask, get(agents::list)),
         ("/v1/models", Ask, get(anthropic::models::list)),
         ("/v1/models/{*id}", Ask, get(anthropic::models::show)),
         ("/v1/model-files", Owner, get(model_files::list)),

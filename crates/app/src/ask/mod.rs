@@ -288,6 +288,11 @@ impl AskService {
         self.tools.load_full()
     }
 
+    /// Whether there is a tool of this name.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.tools.load().specs().any(|spec| spec.name == name)
+    }
+
     /// Replaces the tools for runs that start from now on.
     pub fn replace_tools(&self, tools: ToolSet) {
         self.tools.store(Arc::new(tools));

@@ -38,6 +38,7 @@ pub(crate) const PARTS: PageParts = PageParts {
         include_str!("assets/chat/compare.js"),
         include_str!("assets/chat/list.js"),
         include_str!("assets/chat/assistants.js"),
+        include_str!("assets/chat/agents.js"),
         include_str!("assets/chat/settings.js"),
         include_str!("assets/chat/move.js"),
         include_str!("assets/chat/talk.js"),

@@ -49,6 +49,7 @@ pub(super) const ACCESS: &str = "
     /v1/chats/{id}/turns/{turn}/answer       PUT               own     no
     /v1/saved-assistants                     GET,POST          own     no
     /v1/saved-assistants/{id}                GET,PATCH,DELETE  own     no
+    /v1/agents                               GET               ask     yes
     /v1/models                               GET               ask     yes
     /v1/models/{*id}                         GET               ask     yes
     /v1/model-files                          GET               owner   no
