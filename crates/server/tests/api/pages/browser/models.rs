@@ -154,10 +154,9 @@ async fn a_model_that_is_downloaded_elsewhere_appears_by_itself() {
 async fn a_download_of_another_page_is_shown_until_it_ends() {
     let hold = Hold::new();
     let held = hold.clone();
-    let server = ModelServer::start(move || {
-        Reply::ndjson(FIRST_STEPS).then_held(&held, "{\"status\":\"success\"}\n")
-    })
-    .await;
+    let server =
+        ModelServer::start(move || Reply::ndjson(FIRST_STEPS).then_held(&held, "{\"status\":\"success\"}\n"))
+            .await;
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.http.url("/models")).await;
     browser.shows("connection", "connected").await;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hob_agents::agent;
 use hob_engines::Style;
 use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
 use serde_json::{Value, json};
@@ -337,8 +336,8 @@ async fn the_steps_of_an_agent_are_shown() {
 
 #[tokio::test]
 async fn code_is_coloured_and_formulas_are_mathml() {
-    let answer = "```rust\nfn main() { let a = \"<b>\"; } // it\n```\n\nThen \\(x^2\\), and\n\n$$\\frac{1}{2}$$\n\n$\\unknown{x}$";
-    let server = server_for(Arc::new(ScriptedEngine::saying(&[answer]))).await;
+    const ANSWER: &str = "```rust\nfn main() { let a = \"<b>\"; } // it\n```\n\nThen \\(x^2\\), and\n\n$$\\frac{1}{2}$$\n\n$\\unknown{x}$";
+    let server = server_for(Arc::new(ScriptedEngine::saying(&[ANSWER]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     ask_and_wait(&browser, "Show me").await;
     let spans = "return [...document.querySelectorAll('.answer code span')].map((one) => [one.className, one.textContent])";
@@ -365,16 +364,17 @@ async fn code_is_coloured_and_formulas_are_mathml() {
 
 #[tokio::test]
 async fn an_answer_that_is_too_long_to_save_is_saved_in_part_and_says_so() {
-    let long = "word ".repeat(300_000);
-    let server = server_for(Arc::new(ScriptedEngine::saying(&[&long]))).await;
+    const SAID: &str = "document.querySelector('.outcome')?.textContent.includes('Only the beginning of this answer is saved')";
+    let long: &'static str = "word ".repeat(300_000).leak();
+    let server = server_for(Arc::new(ScriptedEngine::saying(vec![long].leak()))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     ask_and_wait(&browser, "Tell me everything").await;
-    browser.shows("thread", "Only the beginning of this answer is saved").await;
+    until(&browser, SAID).await;
     let shown = browser.run("return chat.shown.answer.text.length").await;
     assert_eq!(shown, json!(long.len()), "the page has all of it");
     let saved = only_chat(&server).await;
     let answer = &saved["data"][0]["answer"];
     assert_eq!((answer["text"].as_str().unwrap().len(), &answer["ending"]), (1 << 20, &json!("cut")));
     browser.reload().await;
-    browser.shows("thread", "Only the beginning of this answer is saved").await;
+    until(&browser, SAID).await;
 }
