@@ -7,6 +7,8 @@ mod ask;
 mod audited_tools;
 mod backup;
 pub mod bench;
+mod channel_opener;
+mod channel_slot;
 mod database_copy;
 mod database_monitor;
 mod databases;
@@ -45,6 +47,8 @@ pub use ask::{
 pub use backup::{
     BackupError, BackupFile, BackupManifest, OpenedBackup, Replace, Restored, back_up, open_backup, restore,
 };
+pub use channel_opener::ChannelOpener;
+pub use channel_slot::ChannelSlot;
 pub use database_copy::{
     CopyListener, StateCopyError, StateLocation, copy_state, hob_copy_tables, memory_copy_tables,
 };

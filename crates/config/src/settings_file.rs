@@ -68,6 +68,9 @@ const CHANGEABLE: [&str; 38] = [
 const OVERRIDDEN: [(&str, &str); 2] =
     [("server.api_key", "HOB_API_KEY"), ("database.url", "HOB_DATABASE_URL")];
 
+/// The key that turns the WhatsApp channel on.
+const WHATSAPP_SWITCH: &str = "channel.whatsapp.enabled";
+
 /// The most keys that one change may name.
 const MOST_CHANGES: usize = 100;
 
@@ -188,6 +191,21 @@ impl SettingsFile {
     /// Writes these values into the file, and keeps all else that is in it; `None` removes one, so that the default applies. The result must
     /// be a valid configuration, or nothing changes. Callers wait for each other, also those of other processes. Blocks.
     pub fn change(&self, wanted: &BTreeMap<String, Option<Value>>) -> Result<ChangedSettings, SettingsError> {
+        self.change_those(wanted, |setting| setting.is_changeable)
+    }
+
+    /// Turns the WhatsApp channel on. Only for a caller on this machine who has just linked an account: the channel sends answers out.
+    pub fn turn_on_whatsapp(&self) -> Result<ChangedSettings, SettingsError> {
+        let wanted = BTreeMap::from([(WHATSAPP_SWITCH.to_owned(), Some(Value::Bool(true)))]);
+        self.change_those(&wanted, |setting| setting.key == WHATSAPP_SWITCH)
+    }
+
+    /// Changes values of the settings that may be changed.
+    fn change_those(
+        &self,
+        wanted: &BTreeMap<String, Option<Value>>,
+        may_change: impl Fn(&Setting) -> bool,
+    ) -> Result<ChangedSettings, SettingsError> {
         if wanted.len() > MOST_CHANGES {
             return Err(SettingsError::TooMany);
         }
@@ -202,7 +220,7 @@ impl SettingsFile {
             if let SettingSource::Environment(variable) = setting.source {
                 return Err(SettingsError::FromEnvironment { key: name.clone(), variable });
             }
-            if !setting.is_changeable {
+            if !may_change(setting) {
                 return Err(SettingsError::Locked { key: name.clone(), file });
             }
             let Some((section, key)) = name.rsplit_once('.') else { return Err(unknown(name, &known)) };

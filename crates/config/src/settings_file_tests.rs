@@ -241,3 +241,13 @@ fn changes_of_two_at_once_are_both_kept() {
         .map(|key| setting(&file, key).value.expect("no secret"));
     assert_eq!(values, [json!(139), json!(139), json!("model-39")]);
 }
+
+#[test]
+fn whatsapp_is_turned_on_only_by_its_own_call() {
+    let (folder, file) = home(TEXT);
+    let error = file.change(&wanted(&[(WHATSAPP_SWITCH, json!(true))])).expect_err("refused");
+    assert!(matches!(error, SettingsError::Locked { .. }), "{error}");
+    assert_eq!(file.turn_on_whatsapp().expect("changed").keys, [WHATSAPP_SWITCH]);
+    assert_eq!(text_in(folder.path()), format!("{TEXT}\n[channel.whatsapp]\nenabled = true\n"));
+    assert_eq!(file.turn_on_whatsapp().expect("nothing to change").keys, [] as [&str; 0]);
+}

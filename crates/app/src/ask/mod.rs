@@ -53,6 +53,7 @@ use crate::ask::default_model::DefaultModel;
 use crate::ask::documents::DocumentReader;
 use crate::ask::images::ImageFetcher;
 use crate::ask::model_descriptions::ModelDescriptions;
+use crate::channel_slot::ChannelSlot;
 use crate::feedback::FeedbackService;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
@@ -115,7 +116,7 @@ pub struct AskService {
     bus: EventBus,
     recorder: Recorder,
     memory: Option<Arc<MemoryService>>,
-    channels: Option<Arc<ChannelService>>,
+    channels: ChannelSlot,
     /// Chooses the model for `auto`.
     router: Router,
     /// Rates answers.
@@ -146,7 +147,7 @@ impl AskService {
             bus: parts.bus,
             recorder: Recorder::counting(parts.log),
             memory: None,
-            channels: None,
+            channels: ChannelSlot::default(),
             router: Router::default(),
             feedback: FeedbackService::default(),
             images: ImageFetcher::default(),
@@ -245,6 +246,11 @@ impl AskService {
 
     /// The same with channels.
     pub fn with_channels(self, channels: Option<Arc<ChannelService>>) -> Self {
+        self.with_channel_slot(ChannelSlot::holding(channels))
+    }
+
+    /// The same with channels that may be opened later.
+    pub(crate) fn with_channel_slot(self, channels: ChannelSlot) -> Self {
         AskService { channels, ..self }
     }
 
@@ -309,8 +315,8 @@ impl AskService {
     }
 
     /// The messaging channels.
-    pub fn channels(&self) -> Option<&Arc<ChannelService>> {
-        self.channels.as_ref()
+    pub fn channels(&self) -> Option<Arc<ChannelService>> {
+        self.channels.get()
     }
 
     /// The user's documents, if the memory is on.

@@ -125,7 +125,12 @@ async fn serve(
     let scheduler = &app.scheduler;
     let grace = config.server.shutdown_grace;
     let longest = config.server.drain_seconds.saturating_add(grace);
-    let reloaded = ReloadedParts { system: Arc::clone(system), keys: app.keys.clone(), file };
+    let reloaded = ReloadedParts {
+        system: Arc::clone(system),
+        keys: app.keys.clone(),
+        file,
+        channels: app.channel_opener(),
+    };
     let mut settings = RunningSettings::new(&server, config, args, reloaded);
     let mut running = Box::pin(run_all(server, scheduler, clients, shutdown.clone(), grace));
     readiness::ready();

@@ -35,7 +35,10 @@ pub async fn run(config: &Config, home: &Path) -> Result<ExitCode> {
     tell_servers(ChangedPart::Channels);
     output::line("WhatsApp is linked.")?;
     if !config.channel.whatsapp.enabled {
-        output::note("Set 'enabled = true' under [channel.whatsapp] in config.toml, then start 'hob serve'.");
+        output::note(
+            "Set 'enabled = true' under [channel.whatsapp] in config.toml, then start 'hob serve'. A server that runs without \
+             channels needs only 'hob reload'.",
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::Result;
-use hob_app::AskService;
+use hob_app::{AskService, ChannelOpener};
 use hob_config::Config;
 use hob_keys::{AuditActor, KeyService};
 use hob_net::CertificateChange;
@@ -28,6 +28,7 @@ pub struct ReloadedParts {
     pub keys: Arc<KeyService>,
     /// The file, which the settings page changes.
     pub file: Arc<ServerSettings>,
+    pub channels: ChannelOpener,
 }
 
 /// The settings of a running server.
@@ -38,6 +39,7 @@ pub struct RunningSettings {
     keys: Arc<KeyService>,
     /// The file, which the settings page changes.
     file: Arc<ServerSettings>,
+    channels: ChannelOpener,
     address: SocketAddr,
     /// The command-line options, which override the file.
     args: ServeArgs,
@@ -47,12 +49,13 @@ pub struct RunningSettings {
 
 impl RunningSettings {
     pub fn new(server: &Server, config: &Config, args: ServeArgs, parts: ReloadedParts) -> Self {
-        let ReloadedParts { system, keys, file } = parts;
+        let ReloadedParts { system, keys, file, channels } = parts;
         RunningSettings {
             control: server.control(),
             system,
             keys,
             file,
+            channels,
             address: server.address(),
             args,
             config: config.clone(),
@@ -104,7 +107,13 @@ impl RunningSettings {
         let (control, server) = (self.control.clone(), new.server.clone());
         // Files may be slow to read, and this thread accepts connections.
         let certificate = tokio::task::spawn_blocking(move || control.reload(&server)).await??;
-        let (applied, after_restart) = changes(&self.config, &new);
+        let opens_channels = self.channels.would_open(&new);
+        self.channels.open(&new)?;
+        let (applied, after_restart) = changes(&self.config, &new, opens_channels);
+        if opens_channels {
+            self.config.channel = new.channel.clone();
+            self.control.announce("channels", None);
+        }
         if !applied.is_empty() {
             if self.config.default_model() != new.default_model() {
                 self.system.set_default_model(new.default_model());
@@ -154,10 +163,14 @@ fn by_signal() -> AuditActor {
 }
 
 /// The keys whose values changed: those that are in effect now, and those that take effect after a restart.
-fn changes(old: &Config, new: &Config) -> (Vec<String>, Vec<String>) {
+fn changes(old: &Config, new: &Config, opens_channels: bool) -> (Vec<String>, Vec<String>) {
     let keeps_tls = old.server.tls.is_on() == new.server.tls.is_on();
     let keeps_identity = old.server.identity.is_on() == new.server.identity.is_on();
     let is_reloaded = |key: &String| {
+        // Channels that are opened now have all their settings from the file.
+        if opens_channels && key.starts_with("channel.") {
+            return true;
+        }
         RELOADED_KEYS.contains(&key.as_str())
             && (keeps_tls || !key.starts_with("server.tls."))
             && (keeps_identity || !key.starts_with("server.identity."))
@@ -200,19 +213,25 @@ mod tests {
         new.server.tls.cert = Some("/etc/hob/cert.pem".into());
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let after_restart = ["server.port", "server.tls.cert", "memory.chunk_size"];
-        assert_eq!(changes(&old, &new), (names(&["server.cors_origins"]), names(&after_restart)));
+        assert_eq!(changes(&old, &new, false), (names(&["server.cors_origins"]), names(&after_restart)));
         // Another certificate needs no restart if there is one already.
         let mut renewed = new.clone();
         renewed.server.tls.cert = Some("/etc/hob/other.pem".into());
-        assert_eq!(changes(&new, &renewed), (names(&["server.tls.cert"]), Vec::new()));
+        assert_eq!(changes(&new, &renewed, false), (names(&["server.tls.cert"]), Vec::new()));
         // The same for who is blocked, if identities are accepted already.
         let mut accepting = old.clone();
         accepting.server.identity.issuer = Some("https://sso.example.org".into());
         accepting.server.identity.blocked = vec!["mallory@example.org".into()];
         let after_restart = ["server.identity.issuer", "server.identity.blocked"];
-        assert_eq!(changes(&old, &accepting), (Vec::new(), names(&after_restart)));
+        assert_eq!(changes(&old, &accepting, false), (Vec::new(), names(&after_restart)));
         let mut unblocked = accepting.clone();
         unblocked.server.identity.blocked = Vec::new();
-        assert_eq!(changes(&accepting, &unblocked), (names(&["server.identity.blocked"]), Vec::new()));
+        assert_eq!(changes(&accepting, &unblocked, false), (names(&["server.identity.blocked"]), Vec::new()));
+        // Channels need no restart if there are none yet.
+        let mut linked = old.clone();
+        linked.channel.whatsapp.enabled = true;
+        let switch = names(&["channel.whatsapp.enabled"]);
+        assert_eq!(changes(&old, &linked, true), (switch.clone(), Vec::new()));
+        assert_eq!(changes(&old, &linked, false), (Vec::new(), switch));
     }
 }

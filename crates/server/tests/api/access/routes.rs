@@ -63,7 +63,7 @@ pub(super) const ACCESS: &str = "
     /v1/channels/status                      GET               owner   part
     /v1/channels/details                     GET               owner   no
     /v1/channels/messages                    GET               owner   no
-    /v1/channels/whatsapp                    GET,POST,DELETE   owner   no
+    /v1/channels/whatsapp                    GET,POST,PUT,DELETE owner   no
     /v1/memory/search                        POST              memory  no
     /v1/memory/stats                         GET               memory  no
     /v1/memory/collections                   GET               memory  no
