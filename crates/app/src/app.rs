@@ -1,12 +1,12 @@
 //! Opens everything once: creates the engines, starts the managed llama.cpp server, selects the engine that answers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::ready;
 use hob_agents::builtin::{DefaultModelFn, LlmOptions, WebFetchOptions};
-use hob_channels::{ChannelError, ChannelService};
+use hob_channels::ChannelError;
 use hob_config::{Config, EngineName};
 use hob_conversations::{ChatStore, ResponseStore, chat_store, response_store};
 use hob_core::engine::CLOUD;
@@ -28,6 +28,8 @@ use crate::ask::charged_engine::ChargedEngine;
 use crate::ask::default_model::DefaultModel;
 use crate::ask::documents::DocumentReader;
 use crate::ask::{AskService, AskServiceParts, LlmTarget, ModelAliases};
+use crate::channel_opener::ChannelOpener;
+use crate::channel_slot::ChannelSlot;
 use crate::database_monitor::DatabaseMonitor;
 use crate::databases::{Databases, StorageError};
 use crate::engine_wait::EngineWait;
@@ -43,7 +45,7 @@ use crate::startup::local_models::{self, FirstRun, OfferFn};
 use crate::startup::memory::{MemoryWiring, open_library, open_memory};
 use crate::startup::routing::open_router;
 use crate::startup::sources::open_sources;
-use crate::startup::tasks::{task_options, task_service};
+use crate::startup::tasks::{task_options_for, task_service};
 use crate::startup::telemetry::telemetry_options;
 use crate::tool_registry::{ToolRegistry, ToolRegistryError, ToolRegistryParts};
 use hob_engines::fallback::Fallback;
@@ -117,8 +119,11 @@ pub struct App {
     managed: Option<ManagedServer>,
     traces: TraceExporter,
     registry: ToolRegistry,
-    /// `None` if none is configured.
-    channels: Option<Arc<ChannelService>>,
+    /// Empty if none is configured.
+    channels: ChannelSlot,
+    /// For channels that are opened later.
+    storage: Storage,
+    home: PathBuf,
 }
 
 impl App {
@@ -192,7 +197,8 @@ impl App {
         let library_of_documents = open_library(home, Arc::clone(&memory));
         let parts = ChannelParts { storage: database.clone(), events: bus.clone() };
         let channels = open_channels(config, home, parts)?;
-        let tasks = task_service(database.clone(), task_options(channels.clone()));
+        let channel_slot = ChannelSlot::holding(channels.clone());
+        let tasks = task_service(database.clone(), task_options_for(channel_slot.clone()));
         let default = DefaultModel::new(default_model.clone()).recorded_at(home);
         let defaults = AnswerDefaults {
             temperature: config.intelligence.temperature,
@@ -209,9 +215,10 @@ impl App {
                 sources: open_sources(&config.sources, database.clone()),
                 tasks: Some(tasks.clone()),
                 audit: Some(keys.audit()),
-                channels: channels.clone(),
+                channels,
             },
         );
+        let storage = database.clone();
         let responses = response_store(database.clone());
         let chats = chat_store(database.clone());
         let calls = RecordedCalls::new(database, record.clone());
@@ -235,7 +242,7 @@ impl App {
         let system =
             system.with_memory(memory).with_embedder(embedder).with_router(router).with_feedback(feedback);
         let system = system.with_keys(Arc::clone(&keys) as Arc<dyn KeyRing>);
-        let system = Arc::new(system.with_channels(channels.clone()));
+        let system = Arc::new(system.with_channel_slot(channel_slot.clone()));
         registry.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {
             tasks,
@@ -271,14 +278,26 @@ impl App {
             managed,
             traces,
             registry,
-            channels,
+            channels: channel_slot,
+            storage,
+            home: home.to_owned(),
         })
     }
 
     /// Connects the channels and answers incoming messages.
     pub fn listen(&self) {
-        if let Some(channels) = &self.channels {
+        if let Some(channels) = self.channels.get() {
             channels.listen(&(Arc::clone(&self.system) as Arc<dyn Ask>));
+        }
+    }
+
+    /// Opens channels later, if there are none yet.
+    pub fn channel_opener(&self) -> ChannelOpener {
+        ChannelOpener {
+            slot: self.channels.clone(),
+            storage: self.storage.clone(),
+            system: Arc::clone(&self.system),
+            home: self.home.clone(),
         }
     }
 
@@ -310,7 +329,7 @@ impl App {
         // Before the channels, which deliver results.
         self.scheduler.close().await;
         drop(self.scheduler);
-        if let Some(channels) = &self.channels {
+        if let Some(channels) = self.channels.get() {
             channels.close().await;
         }
         self.registry.close().await;

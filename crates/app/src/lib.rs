@@ -7,6 +7,8 @@ mod ask;
 mod audited_tools;
 mod backup;
 pub mod bench;
+mod channel_opener;
+mod channel_slot;
 mod database_copy;
 mod database_monitor;
 mod databases;
@@ -45,6 +47,8 @@ pub use ask::{
 pub use backup::{
     BackupError, BackupFile, BackupManifest, OpenedBackup, Replace, Restored, back_up, open_backup, restore,
 };
+pub use channel_opener::ChannelOpener;
+pub use channel_slot::ChannelSlot;
 pub use database_copy::{
     CopyListener, StateCopyError, StateLocation, copy_state, hob_copy_tables, memory_copy_tables,
 };
@@ -53,6 +57,8 @@ pub use databases::{
     POSTGRES_MIGRATIONS, ServerReport, StorageError, hob_database, inspect_databases, postgres_options,
 };
 pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
+/// The names of all agents.
+pub use hob_agents::AGENTS;
 pub use model_library::{
     LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps, is_pulled_by_hob, is_short_name,
 };

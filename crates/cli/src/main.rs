@@ -5,6 +5,7 @@
 mod advice;
 mod answers;
 mod args;
+mod change_notice;
 mod commands;
 mod engine_status;
 mod failure;

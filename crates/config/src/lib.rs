@@ -22,6 +22,7 @@ mod engine;
 mod engine_name;
 mod env;
 mod error;
+mod file_lock;
 pub mod hardware;
 mod identity;
 mod intelligence;

@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::edit::set_text;
 use crate::env::Environment;
 use crate::error::ConfigError;
+use crate::file_lock::FileLock;
 use crate::kind::quote;
 use crate::read::{Source, line_of, read};
 use crate::warning::ConfigWarning;
@@ -74,6 +75,7 @@ pub enum SetError {
 pub fn set_default_model(environment: &Environment, model: &str) -> Result<PathBuf, SetError> {
     let path = environment.config_file()?;
     let file = shown(&path, environment.home());
+    let _lock = FileLock::take(&path)?;
     let text = read_file(&path, &file)?.unwrap_or_default();
     let edited = set_text(&text, "intelligence", "default_model", &quote(model))
         .ok_or(SetError::Form { file, key: "[intelligence] default_model" })?;

@@ -12,6 +12,7 @@ use crate::edit::{has_key, remove_text, set_text};
 use crate::engine_name::EngineName;
 use crate::env::Environment;
 use crate::error::{BadValue, ConfigError};
+use crate::file_lock::FileLock;
 use crate::kind::quote;
 use crate::listing::{ListedKey, join, list};
 use crate::load::{LARGEST, load, read_file, shown};
@@ -69,6 +70,9 @@ const OVERRIDDEN: [(&str, &str); 3] = [
     ("database.url", "HOB_DATABASE_URL"),
     ("channel.telegram.token", "HOB_TELEGRAM_TOKEN"),
 ];
+
+/// The key that turns the WhatsApp channel on.
+const WHATSAPP_SWITCH: &str = "channel.whatsapp.enabled";
 
 /// The most keys that one change may name.
 const MOST_CHANGES: usize = 100;
@@ -188,11 +192,27 @@ impl SettingsFile {
     }
 
     /// Writes these values into the file, and keeps all else that is in it; `None` removes one, so that the default applies. The result must
-    /// be a valid configuration, or nothing changes. Callers wait for each other: of two that write at once, one change is lost.
+    /// be a valid configuration, or nothing changes. Callers wait for each other, also those of other processes. Blocks.
     pub fn change(&self, wanted: &BTreeMap<String, Option<Value>>) -> Result<ChangedSettings, SettingsError> {
+        self.change_those(wanted, |setting| setting.is_changeable)
+    }
+
+    /// Turns the WhatsApp channel on. Only for a caller on this machine who has just linked an account: the channel sends answers out.
+    pub fn turn_on_whatsapp(&self) -> Result<ChangedSettings, SettingsError> {
+        let wanted = BTreeMap::from([(WHATSAPP_SWITCH.to_owned(), Some(Value::Bool(true)))]);
+        self.change_those(&wanted, |setting| setting.key == WHATSAPP_SWITCH)
+    }
+
+    /// Changes values of the settings that may be changed.
+    fn change_those(
+        &self,
+        wanted: &BTreeMap<String, Option<Value>>,
+        may_change: impl Fn(&Setting) -> bool,
+    ) -> Result<ChangedSettings, SettingsError> {
         if wanted.len() > MOST_CHANGES {
             return Err(SettingsError::TooMany);
         }
+        let _lock = FileLock::take(&self.environment.config_file()?)?;
         let (before, old) = self.read()?;
         let file = self.shown_path()?;
         let known: Vec<Setting> = self.list()?.into_iter().flat_map(|section| section.settings).collect();
@@ -203,7 +223,7 @@ impl SettingsFile {
             if let SettingSource::Environment(variable) = setting.source {
                 return Err(SettingsError::FromEnvironment { key: name.clone(), variable });
             }
-            if !setting.is_changeable {
+            if !may_change(setting) {
                 return Err(SettingsError::Locked { key: name.clone(), file });
             }
             let Some((section, key)) = name.rsplit_once('.') else { return Err(unknown(name, &known)) };

@@ -214,3 +214,40 @@ fn without_a_file_a_change_makes_one() {
     file.change(&wanted(&[("intelligence.default_model", json!("qwen3:8b"))])).expect("written");
     assert_eq!(text_in(home.path()), "[intelligence]\ndefault_model = \"qwen3:8b\"\n");
 }
+
+#[test]
+fn changes_of_two_at_once_are_both_kept() {
+    let (home, file) = home(TEXT);
+    std::thread::scope(|scope| {
+        for key in ["memory.chunk_size", "agent.max_turns"] {
+            // Another process has its own value of this type too.
+            let file = file.clone();
+            scope.spawn(move || {
+                for number in 100..140 {
+                    file.change(&wanted(&[(key, json!(number))])).expect("changed");
+                    assert_eq!(setting(&file, key).value, Some(json!(number)), "{key} was lost");
+                }
+            });
+        }
+        let environment: Environment =
+            [("HOB_HOME", home.path().as_os_str().to_owned())].into_iter().collect();
+        scope.spawn(move || {
+            for number in 0..40 {
+                crate::set_default_model(&environment, &format!("model-{number}")).expect("changed");
+            }
+        });
+    });
+    let values = ["memory.chunk_size", "agent.max_turns", "intelligence.default_model"]
+        .map(|key| setting(&file, key).value.expect("no secret"));
+    assert_eq!(values, [json!(139), json!(139), json!("model-39")]);
+}
+
+#[test]
+fn whatsapp_is_turned_on_only_by_its_own_call() {
+    let (folder, file) = home(TEXT);
+    let error = file.change(&wanted(&[(WHATSAPP_SWITCH, json!(true))])).expect_err("refused");
+    assert!(matches!(error, SettingsError::Locked { .. }), "{error}");
+    assert_eq!(file.turn_on_whatsapp().expect("changed").keys, [WHATSAPP_SWITCH]);
+    assert_eq!(text_in(folder.path()), format!("{TEXT}\n[channel.whatsapp]\nenabled = true\n"));
+    assert_eq!(file.turn_on_whatsapp().expect("nothing to change").keys, [] as [&str; 0]);
+}

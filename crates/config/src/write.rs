@@ -24,6 +24,9 @@ pub enum WriteError {
 
     #[error("cannot write {}", path.display())]
     Write { path: PathBuf, source: io::Error },
+
+    #[error("another program is changing {}. Try again.", path.display())]
+    Busy { path: PathBuf },
 }
 
 /// Writes `text` to `path` and creates missing directories. Only the owner can read a new file: it may contain a key. A file that is
@@ -71,7 +74,7 @@ fn write_beside(directory: &Path, text: &str) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-fn create_directory(path: &Path) -> io::Result<()> {
+pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

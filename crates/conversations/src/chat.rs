@@ -20,6 +20,9 @@ pub struct SavedSettings {
     pub max_tokens: Option<u32>,
     /// Whether the memory is searched.
     pub documents: Option<bool>,
+    /// The tools that the agent may use, among those that the caller may use; `None` for all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
     /// The id of the saved assistant that the settings come from.
     pub assistant: Option<String>,
 }
@@ -41,6 +44,8 @@ pub struct SettingsChange {
     #[serde(deserialize_with = "given")]
     pub documents: Option<Option<bool>>,
     #[serde(deserialize_with = "given")]
+    pub tools: Option<Option<Vec<String>>>,
+    #[serde(deserialize_with = "given")]
     pub assistant: Option<Option<String>>,
 }
 
@@ -60,6 +65,7 @@ impl SettingsChange {
             temperature: self.temperature.unwrap_or(before.temperature),
             max_tokens: self.max_tokens.unwrap_or(before.max_tokens),
             documents: self.documents.unwrap_or(before.documents),
+            tools: self.tools.unwrap_or(before.tools),
             assistant: self.assistant.unwrap_or(before.assistant),
         }
     }
@@ -340,9 +346,14 @@ mod tests {
             ..SavedSettings::default()
         };
         let change: SettingsChange =
-            serde_json::from_value(json!({ "system": null, "temperature": 0.5 })).expect("a change");
-        let after =
-            SavedSettings { temperature: Some(0.5), model: before.model.clone(), ..SavedSettings::default() };
+            serde_json::from_value(json!({ "system": null, "temperature": 0.5, "tools": [] }))
+                .expect("a change");
+        let after = SavedSettings {
+            temperature: Some(0.5),
+            model: before.model.clone(),
+            tools: Some(Vec::new()),
+            ..SavedSettings::default()
+        };
         assert_eq!(change.applied_to(before), after);
     }
 

@@ -8,7 +8,7 @@ use crate::chat::{
 };
 use crate::store::limits::{
     MAX_ANSWER_DETAIL_BYTES, MAX_ANSWER_PARTS, MAX_ATTACHMENT_BYTES, MAX_ATTACHMENTS, MAX_NAME_CHARS,
-    MAX_SYSTEM_BYTES, MAX_TEXT_BYTES, MAX_TITLE_CHARS,
+    MAX_SYSTEM_BYTES, MAX_TEXT_BYTES, MAX_TITLE_CHARS, MAX_TOOLS,
 };
 
 /// A value that is not saved, and why.
@@ -67,6 +67,9 @@ impl SavedSettings {
         optional_name("settings.model", self.model.as_ref())?;
         optional_name("settings.agent", self.agent.as_ref())?;
         optional_name("settings.assistant", self.assistant.as_ref())?;
+        let tools = self.tools.as_deref().unwrap_or_default();
+        within_count("settings.tools", tools.len(), MAX_TOOLS)?;
+        tools.iter().try_for_each(|tool| name("settings.tools", tool, MAX_NAME_CHARS))?;
         if let Some(system) = &self.system {
             let (field, bytes) = ("settings.system", system.len());
             if bytes > MAX_SYSTEM_BYTES {
@@ -211,6 +214,8 @@ mod tests {
             (json!({ "temperature": 2.1 }), "settings.temperature"),
             (json!({ "max_tokens": 0 }), "settings.max_tokens"),
             (json!({ "model": "" }), "settings.model"),
+            (json!({ "tools": [" "] }), "settings.tools"),
+            (json!({ "tools": vec!["t"; MAX_TOOLS + 1] }), "settings.tools"),
             (json!({ "system": "x".repeat(MAX_SYSTEM_BYTES + 1) }), "settings.system"),
         ] {
             assert_eq!(refused(settings(value).check()), (field.to_owned(), false));

@@ -15,6 +15,7 @@ mod guard;
 mod json;
 mod limits;
 mod listen;
+mod model_downloads;
 mod ollama;
 mod open_files;
 mod openai;

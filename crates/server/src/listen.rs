@@ -136,6 +136,7 @@ impl Server {
             timeouts: Arc::clone(timeouts),
             certificate: certificate.clone(),
             identity: pipeline.identity.clone(),
+            changes: pipeline.changes.clone(),
         }
     }
 

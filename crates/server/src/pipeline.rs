@@ -23,6 +23,7 @@ use crate::error::{ApiError, ErrorFormat, RefusalReason};
 use crate::guard::{Accepted, CallerSources, Guard};
 use crate::limits::log_limit::LogLimit;
 use crate::limits::rate_headers::with_rate_limits;
+use crate::pages::changes::Changes;
 use crate::reload::AccessRules;
 use crate::request_context::RequestContext;
 use crate::request_metrics::RequestMetrics;
@@ -47,6 +48,8 @@ pub(crate) struct Pipeline {
     pub(crate) access_log: Arc<ArcSwapOption<AccessLogWriter>>,
     /// Anyone can cause refusals, as many as they like.
     pub(crate) refusal_log: LogLimit,
+    /// Tells the open pages what has changed.
+    pub(crate) changes: Changes,
 }
 
 impl Pipeline {

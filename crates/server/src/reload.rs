@@ -6,6 +6,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hob_app::startup::identity::identity_options;
 use hob_config::{AccessLog, ServerConfig};
+use hob_core::CollectionName;
 use hob_keys::IdentityService;
 use hob_net::{CertificateChange, ServerCertificate, machine_names};
 use tower_http::cors::CorsLayer;
@@ -13,12 +14,16 @@ use tower_http::cors::CorsLayer;
 use crate::access_log::AccessLogWriter;
 use crate::cors::cors;
 use crate::guard::Guard;
+use crate::pages::changes::{Audience, Changes, Topic};
 use crate::secure_connection::certificate_files;
 use crate::serve_error::ServeError;
 
-/// The configuration keys that [`ServerControl::reload`] applies. The files of TLS count only if TLS is on before and after,
-/// and the rules of identities only if identities are.
-pub const RELOADED_KEYS: [&str; 10] = [
+/// The configuration keys that take effect without a restart. The program that runs the server sets the default model, and
+/// [`ServerControl::reload`] applies the others. The files of TLS count only if TLS is on before and after, and the rules of identities
+/// only if identities are.
+pub const RELOADED_KEYS: [&str; 12] = [
+    "intelligence.default_model",
+    "server.model",
     "server.api_key",
     "server.allowed_hosts",
     "server.cors_origins",
@@ -69,9 +74,24 @@ pub struct ServerControl {
     pub(crate) certificate: Option<Arc<ServerCertificate>>,
     /// `None` if the server was started without identities from outside.
     pub(crate) identity: Option<Arc<IdentityService>>,
+    pub(crate) changes: Changes,
 }
 
 impl ServerControl {
+    /// Tells the open pages that another program has changed something: `tasks`, `documents`, `channels` and so on. Documents may be of
+    /// one collection, whose readers learn of it too. Returns whether there is such a topic.
+    pub fn announce(&self, topic: &str, collection: Option<&str>) -> bool {
+        let Some(topic) = Topic::of_name(topic) else { return false };
+        let collection = collection.and_then(|name| CollectionName::parse(name).ok());
+        let audience = match (topic, collection) {
+            (Topic::Models, _) => Audience::Everyone,
+            (Topic::Documents, Some(collection)) => Audience::Collection(collection),
+            _ => Audience::Owner,
+        };
+        self.changes.publish(topic, &audience);
+        true
+    }
+
     /// Applies [`RELOADED_KEYS`], and reads the certificate again. Requests and connections in progress are not affected. If the
     /// certificate or the rules of identities cannot be used, nothing changes. Blocks.
     pub fn reload(&self, config: &ServerConfig) -> Result<CertificateChange, ServeError> {

@@ -12,8 +12,8 @@ use hob_config::ServerConfig;
 
 use crate::access_log::AccessLogWriter;
 use crate::admin::{
-    audit, calls, channel_details, channel_senders, channels, documents, events, feedback, folders, health,
-    keys, memory, metrics, model_files, openapi, savings, settings, tasks, usage,
+    agents, audit, calls, channel_details, channel_senders, channels, documents, events, feedback, folders,
+    health, keys, memory, metrics, model_files, openapi, savings, settings, tasks, usage,
 };
 use crate::anthropic::{self, messages};
 use crate::chats::{assistants, saved, turns};
@@ -65,10 +65,12 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/v1/chats/{id}/turns/{turn}/answer", Own, put(turns::answer)),
         ("/v1/saved-assistants", Own, get(assistants::list).post(assistants::create)),
         ("/v1/saved-assistants/{id}", Own, assistants::one()),
+        ("/v1/agents", Ask, get(agents::list)),
         ("/v1/models", Ask, get(anthropic::models::list)),
         ("/v1/models/{*id}", Ask, get(anthropic::models::show)),
         ("/v1/model-files", Owner, get(model_files::list)),
         ("/v1/model-files/search", Owner, get(model_files::search)),
+        ("/v1/model-files/downloads", Owner, get(model_files::downloads)),
         ("/v1/messages", Ask, post(messages::create)),
         ("/v1/messages/count_tokens", Ask, post(messages::count_tokens)),
         ("/v1/events", Owner, get(events::watch)),
@@ -154,6 +156,7 @@ pub(crate) fn router(
     let metrics = parts.system.metrics().map(|_| Arc::new(RequestMetrics::new(patterns(), &health::PROBES)));
     let (keys, identity) = (parts.keys.clone(), parts.identity.clone());
     let state = Arc::new(ServerState::new(parts, config, metrics.clone(), stop, background));
+    let changes = state.changes.clone();
     let router = routes
         .into_iter()
         .fold(Router::new(), |router, (pattern, access, methods)| {
@@ -186,5 +189,6 @@ pub(crate) fn router(
         identity,
         access_log: Arc::new(ArcSwapOption::new(AccessLogWriter::start(config.access_log))),
         refusal_log: LogLimit::new(),
+        changes,
     }
 }

@@ -18,6 +18,7 @@ use crate::blocking_pool::BlockingPool;
 use crate::limits::body::BodyReader;
 use crate::limits::concurrency_limit::ConcurrencyLimit;
 use crate::limits::live_streams::LiveStreams;
+use crate::model_downloads::ModelDownloads;
 use crate::pages::changes::{Audience, Changes, Topic};
 use crate::readiness::Readiness;
 use crate::request_metrics::RequestMetrics;
@@ -104,6 +105,8 @@ pub(crate) struct ServerState {
     pub(crate) keys: Option<Arc<KeyService>>,
     pub(crate) settings: Option<Arc<ServerSettings>>,
     pub(crate) pull_slots: Arc<Semaphore>,
+    /// Those in progress.
+    pub(crate) downloads: Arc<ModelDownloads>,
     pub(crate) health: HealthCache,
     pub(crate) readiness: Readiness,
     /// `None` if `[telemetry] metrics` is off.
@@ -168,6 +171,7 @@ impl ServerState {
             keys,
             settings,
             pull_slots: Arc::new(Semaphore::new(MAX_PULLS)),
+            downloads: Arc::new(ModelDownloads::new(changes.clone())),
             metrics,
             report_slots: Semaphore::new(MAX_REPORTS),
             concurrency_limit: ConcurrencyLimit::new(

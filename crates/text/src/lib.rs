@@ -4,4 +4,5 @@
 
 pub mod charset;
 pub mod markdown;
+mod math;
 pub mod readable;

@@ -25,8 +25,8 @@ const FILE: &str = "default_models.json";
 
 /// The default model of an engine, without the rest of the pool.
 pub(crate) struct DefaultModel {
-    /// As configured, which may be `auto`.
-    configured: Option<String>,
+    /// As configured, which may be `auto`. Replaced when the configuration is reloaded.
+    configured: ArcSwapOption<String>,
     /// The file with recorded choices; `None` keeps them in memory only.
     file: Option<PathBuf>,
     /// Whether a choice is written there, or only read.
@@ -45,7 +45,7 @@ enum Recording {
 impl DefaultModel {
     pub(crate) fn new(configured: Option<String>) -> Self {
         DefaultModel {
-            configured,
+            configured: ArcSwapOption::new(configured.map(Arc::new)),
             file: None,
             recording: Recording::On,
             chosen: ArcSwapOption::empty(),
@@ -59,22 +59,27 @@ impl DefaultModel {
     }
 
     /// As configured, which may be `auto`.
-    pub(crate) fn configured(&self) -> Option<&str> {
-        self.configured.as_deref()
+    pub(crate) fn configured(&self) -> Option<Arc<String>> {
+        self.configured.load_full()
+    }
+
+    /// Replaces the configured model for requests from now on.
+    pub(crate) fn configure(&self, model: Option<String>) {
+        self.configured.store(model.map(Arc::new));
     }
 
     /// The default, which may be `auto`; `None` when the engine has no model.
     pub(crate) async fn get(&self, pool: &EnginePool) -> Result<Option<String>, EngineError> {
-        match &self.configured {
-            Some(model) => Ok(Some(model.clone())),
+        match self.configured() {
+            Some(model) => Ok(Some(model.as_ref().clone())),
             None => self.chosen(pool.selected_models()).await,
         }
     }
 
     /// The model for work that always needs the same model: the default, or the chosen model if that is `auto`.
     pub(crate) async fn steady(&self, pool: &EnginePool) -> Result<Option<String>, EngineError> {
-        match &self.configured {
-            Some(model) if model != AUTO => Ok(Some(model.clone())),
+        match self.configured() {
+            Some(model) if *model != AUTO => Ok(Some(model.as_ref().clone())),
             _ => self.chosen(pool.selected_models()).await,
         }
     }

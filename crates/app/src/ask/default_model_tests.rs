@@ -69,6 +69,19 @@ async fn a_configured_default_is_neither_replaced_nor_recorded() {
 }
 
 #[tokio::test]
+async fn another_default_applies_at_once_and_without_one_the_recorded_choice_applies_again() {
+    let home = tempfile::tempdir().unwrap();
+    let default = DefaultModel::new(None).recorded_at(home.path());
+    let pool = EnginePool::new(engine(&["a", "b"]), Vec::new());
+    assert_eq!(default.get(&pool).await.unwrap().as_deref(), Some("a"));
+    default.configure(Some("b".into()));
+    assert_eq!(default.get(&pool).await.unwrap().as_deref(), Some("b"));
+    assert_eq!(default.steady(&pool).await.unwrap().as_deref(), Some("b"));
+    default.configure(None);
+    assert_eq!(default.get(&pool).await.unwrap().as_deref(), Some("a"));
+}
+
+#[tokio::test]
 async fn reading_records_nothing_and_a_damaged_record_is_ignored() {
     let home = tempfile::tempdir().unwrap();
     let (config, engine) = (Config::default(), engine(&["b"]));

@@ -56,6 +56,7 @@ use crate::ask::default_model::DefaultModel;
 use crate::ask::documents::DocumentReader;
 use crate::ask::images::ImageFetcher;
 use crate::ask::model_descriptions::ModelDescriptions;
+use crate::channel_slot::ChannelSlot;
 use crate::feedback::FeedbackService;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
@@ -77,7 +78,7 @@ pub struct AskServiceParts {
 /// The tool that asks a model.
 const LLM_TOOL: &str = "llm";
 
-/// The engine and the model that the tool `llm` asks.
+/// The engine and the model that the tool `llm` asks. A default model that is set later changes neither.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LlmTarget {
     /// The key of the engine.
@@ -118,7 +119,7 @@ pub struct AskService {
     bus: EventBus,
     recorder: Recorder,
     memory: Option<Arc<MemoryService>>,
-    channels: Option<Arc<ChannelService>>,
+    channels: ChannelSlot,
     /// Chooses the model for `auto`.
     router: Router,
     /// Rates answers.
@@ -149,7 +150,7 @@ impl AskService {
             bus: parts.bus,
             recorder: Recorder::counting(parts.log),
             memory: None,
-            channels: None,
+            channels: ChannelSlot::default(),
             router: Router::default(),
             feedback: FeedbackService::default(),
             images: ImageFetcher::default(),
@@ -248,6 +249,11 @@ impl AskService {
 
     /// The same with channels.
     pub fn with_channels(self, channels: Option<Arc<ChannelService>>) -> Self {
+        self.with_channel_slot(ChannelSlot::holding(channels))
+    }
+
+    /// The same with channels that may be opened later.
+    pub(crate) fn with_channel_slot(self, channels: ChannelSlot) -> Self {
         AskService { channels, ..self }
     }
 
@@ -291,6 +297,11 @@ impl AskService {
         self.tools.load_full()
     }
 
+    /// Whether there is a tool of this name.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.tools.load().specs().any(|spec| spec.name == name)
+    }
+
     /// Replaces the tools for runs that start from now on.
     pub fn replace_tools(&self, tools: ToolSet) {
         self.tools.store(Arc::new(tools));
@@ -307,8 +318,8 @@ impl AskService {
     }
 
     /// The messaging channels.
-    pub fn channels(&self) -> Option<&Arc<ChannelService>> {
-        self.channels.as_ref()
+    pub fn channels(&self) -> Option<Arc<ChannelService>> {
+        self.channels.get()
     }
 
     /// The user's documents, if the memory is on.
@@ -398,9 +409,14 @@ impl AskService {
         self.default.get(&self.pool).await
     }
 
+    /// Makes another model the default for requests from now on; `None` chooses one of the engine, as without a configured model.
+    pub fn set_default_model(&self, model: Option<&str>) {
+        self.default.configure(model.map(str::to_owned));
+    }
+
     /// Whether the router chooses the model for requests that name none.
     pub fn defaults_to_auto(&self) -> bool {
-        self.default.configured() == Some(AUTO)
+        self.default.configured().is_some_and(|model| *model == AUTO)
     }
 
     /// The model for work that always needs the same model: the default, or the chosen model

@@ -9,6 +9,7 @@ use hob_db::Storage;
 use hob_tasks::store::task_store;
 use hob_tasks::{Deliver, DeliverError, DeliverTo, TaskOptions, TaskService};
 
+use crate::channel_slot::ChannelSlot;
 use crate::startup::channels::is_whatsapp;
 
 /// How long a gateway may take to list its channels.
@@ -24,6 +25,11 @@ pub fn task_service(storage: impl Into<Storage>, options: TaskOptions) -> TaskSe
 
 /// Tasks that all agents can answer, and whose results go to `channels`, if there are any.
 pub fn task_options(channels: Option<Arc<ChannelService>>) -> TaskOptions {
+    task_options_for(ChannelSlot::holding(channels))
+}
+
+/// The same with channels that may be opened later.
+pub(crate) fn task_options_for(channels: ChannelSlot) -> TaskOptions {
     TaskOptions {
         deliver: Arc::new(ChannelDelivery { channels }),
         agents: hob_agents::AGENTS.map(str::to_owned).to_vec(),
@@ -34,7 +40,7 @@ pub fn task_options(channels: Option<Arc<ChannelService>>) -> TaskOptions {
 
 /// Sends the results of tasks through the channels.
 struct ChannelDelivery {
-    channels: Option<Arc<ChannelService>>,
+    channels: ChannelSlot,
 }
 
 #[async_trait]
@@ -42,7 +48,7 @@ impl Deliver for ChannelDelivery {
     async fn check(&self, target: &str) -> Result<(), DeliverError> {
         let shown: String = target.chars().take(60).collect();
         let refuse = |reason: String| Err(DeliverError(reason));
-        let Some(channels) = &self.channels else {
+        let Some(channels) = self.channels.get() else {
             return refuse(format!("there is no channel '{shown}': {}", ChannelError::NotConfigured));
         };
         match tokio::time::timeout(LISTING, channels.list()).await {
@@ -67,7 +73,7 @@ impl Deliver for ChannelDelivery {
     }
 
     async fn deliver(&self, text: &str, to: &DeliverTo) -> Result<(), DeliverError> {
-        let sent = match &self.channels {
+        let sent = match self.channels.get() {
             Some(channels) => channels.send(&to.channel, text, to.conversation.as_deref()).await,
             None => Err(ChannelError::NotConfigured),
         };

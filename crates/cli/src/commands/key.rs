@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::args::{KeyChangeArgs, KeyCommand, KeyCreateArgs};
+use crate::change_notice::{ChangedPart, tell_servers};
 use crate::commands::block_on;
 use crate::output;
 use crate::output::OutputFormat;
@@ -37,6 +38,7 @@ const COLUMNS: [Column; 6] = [
 pub fn run(command: KeyCommand) -> Result<ExitCode> {
     let config = settings::load()?;
     let keys = key_service(&config, settings::databases(&config)?.hob);
+    let is_change = !matches!(command, KeyCommand::List { .. } | KeyCommand::Show { .. });
     block_on(async {
         match command {
             KeyCommand::Create(args) => create(&keys, args).await?,
@@ -66,6 +68,9 @@ pub fn run(command: KeyCommand) -> Result<ExitCode> {
                     ));
                 }
             }
+        }
+        if is_change {
+            tell_servers(ChangedPart::Keys);
         }
         Ok(ExitCode::SUCCESS)
     })

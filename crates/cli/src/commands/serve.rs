@@ -31,7 +31,7 @@ use self::address_file::AddressEntry;
 use self::announce::announce;
 use self::control_answers::ControlAnswers;
 use self::control_socket::{ControlClients, ControlSocket};
-use self::reload::RunningSettings;
+use self::reload::{ReloadedParts, RunningSettings};
 use self::settings_in_effect::{apply, warn_if_open};
 use crate::advice;
 use crate::args::ServeArgs;
@@ -99,7 +99,7 @@ async fn serve(
     let home = settings::home()?;
     let _address_entry = AddressEntry::add(&home, server.address());
     let answers = ControlAnswers::new(system.clone(), config);
-    let control_socket = ControlSocket::open(&home, &address_file::server_id(), answers);
+    let control_socket = ControlSocket::open(&home, &address_file::server_id(), answers, server.control());
     let clients = control_socket.clients();
     let model = default_model(system).await;
     let urls = server_urls(&config.server, server.address().port(), &MachineOnNetwork::detect());
@@ -131,7 +131,13 @@ async fn serve(
     let grace = config.server.shutdown_grace;
     let longest = config.server.drain_seconds.saturating_add(grace);
     let announcer = announce(&config.server, server.address());
-    let mut settings = RunningSettings::new(&server, config, args, (app.keys.clone(), file));
+    let reloaded = ReloadedParts {
+        system: Arc::clone(system),
+        keys: app.keys.clone(),
+        file,
+        channels: app.channel_opener(),
+    };
+    let mut settings = RunningSettings::new(&server, config, args, reloaded);
     let mut running = Box::pin(run_all(server, scheduler, clients, shutdown.clone(), grace));
     readiness::ready();
     app.warm();

@@ -62,6 +62,8 @@ async fn a_reload_applies_changes_names_those_that_need_a_restart_and_drops_no_c
     let actions: Vec<&str> =
         audit.as_array().expect("a list").iter().filter_map(|entry| entry["action"].as_str()).collect();
     assert_eq!(actions, ["config.reload", "config.reload"]);
+    let user = format!("terminal, user {}", rustix::process::geteuid().as_raw());
+    assert_eq!((&audit[0]["actor"], &audit[0]["origin"]), (&json!("owner"), &json!(user)));
     let ran = server.terminate().await;
     assert_eq!(ran.code, Some(0));
     assert!(!ran.stderr.contains("s3cret"), "{}", ran.stderr);
@@ -116,5 +118,43 @@ async fn a_server_that_fails_does_not_keep_the_others_from_a_reload() {
     assert!(outcomes[0]["error"].is_string(), "{outcomes:?}");
     assert_eq!(outcomes[1]["applied"], json!([]));
     hangs_up.abort();
+    assert_eq!(server.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn another_default_model_needs_no_restart() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let server = Running::start(&home, &[]).await;
+    let is_default = async |model: &str| {
+        let models = get(server.address(), "/v1/models").await.all().await;
+        let body = models.split_once("\r\n\r\n").expect("a body").1;
+        let list: Value = serde_json::from_str(body).expect("JSON");
+        let named = list["data"].as_array().expect("a list").iter().find(|entry| entry["id"] == model);
+        named.expect("the model")["default"] == json!(true)
+    };
+    let used = home.run(&["model", "use", "smollm2-tools:latest"]).await;
+    assert_eq!(used.code, Some(0), "{}", used.stderr);
+    assert!(used.stderr.ends_with("A running server uses it after 'hob reload'.\n"), "{}", used.stderr);
+    assert!(!is_default("smollm2-tools:latest").await);
+    let reloaded = home.run(&["reload"]).await;
+    assert_eq!(reloaded.stdout, "Reloaded: intelligence.default_model.\n", "{}", reloaded.stderr);
+    assert!(is_default("smollm2-tools:latest").await);
+    assert_eq!(server.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn open_pages_learn_of_what_a_command_changes() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let server = Running::start(&home, &[]).await;
+    let mut page = get(server.address(), "/pages/live").await;
+    page.until(": alive").await;
+    let task = ["scheduler", "create", "hello", "--type", "interval", "--value", "31536000"];
+    let created = home.run(&task).await;
+    assert_eq!(created.code, Some(0), "{}", created.stderr);
+    page.until("\"tasks\"").await;
+    assert_eq!(home.run(&["key", "create", "ana"]).await.code, Some(0));
+    page.until("\"keys\"").await;
     assert_eq!(server.terminate().await.code, Some(0));
 }

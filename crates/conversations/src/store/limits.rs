@@ -31,6 +31,9 @@ pub const MAX_ANSWER_PARTS: usize = 512;
 /// Characters of a title, and of the name of an assistant.
 pub const MAX_TITLE_CHARS: usize = 200;
 
+/// Tools in settings.
+pub const MAX_TOOLS: usize = 64;
+
 /// Characters of the names in settings.
 pub const MAX_NAME_CHARS: usize = 300;
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::admin::qr_code::QrPath;
-use crate::admin::{audit, channel_senders};
+use crate::admin::{audit, channel_senders, settings};
 use crate::error::{ApiError, LINK_ON_THE_MACHINE};
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
@@ -50,13 +50,13 @@ pub(crate) async fn details(
 ) -> Result<Json<Value>, ApiError> {
     check_owner(&extensions, "/v1/channels/details")?;
     let channels = state.system.channels();
-    let reports = channels.map(|channels| channels.reports()).unwrap_or_default();
+    let reports = channels.as_ref().map(|channels| channels.reports()).unwrap_or_default();
     let listed = reports.into_iter().map(|(name, report)| {
         let address = Some(report.gateway_url).filter(|address| !address.is_empty());
         json!({ "name": name, "status": report.status.as_str(), "address": address, "message": report.problem })
     });
-    let rules = channels.and_then(|channels| channels.rules());
-    let (waiting, approved) = match channels {
+    let rules = channels.as_ref().and_then(|channels| channels.rules());
+    let (waiting, approved) = match &channels {
         Some(channels) => channel_senders::listed(channels).await?,
         None => Default::default(),
     };
@@ -135,9 +135,9 @@ fn message(line: RecentLine) -> Value {
     })
 }
 
-/// `GET`, `POST` and `DELETE /v1/channels/whatsapp`.
+/// `GET`, `POST`, `PUT` and `DELETE /v1/channels/whatsapp`.
 pub(crate) fn whatsapp() -> MethodRouter<Arc<ServerState>> {
-    get(show_link).post(start_link).delete(cancel_link)
+    get(show_link).post(start_link).put(turn_on).delete(cancel_link)
 }
 
 async fn show_link(
@@ -166,6 +166,27 @@ async fn start_link(
     Ok(Json(report(&state, &extensions)))
 }
 
+/// Turns the channel on in the configuration file, for the owner on this machine, once an account is linked. The file is reloaded then, and
+/// a server without channels connects.
+async fn turn_on(
+    State(state): State<Arc<ServerState>>,
+    extensions: Extensions,
+) -> Result<Json<LinkReport>, ApiError> {
+    check_owner(&extensions, "/v1/channels/whatsapp")?;
+    if !is_enabled(&state) {
+        if !RequestContext::is_on_this_machine(&extensions) {
+            return Err(ApiError::link_on_the_machine());
+        }
+        if linking(&state)?.state() != LinkState::Linked {
+            return Err(ApiError::malformed(
+                "no account is linked yet. Link one with POST /v1/channels/whatsapp.",
+            ));
+        }
+        settings::turn_on_whatsapp(&state, RequestContext::actor(&extensions)).await?;
+    }
+    Ok(Json(report(&state, &extensions)))
+}
+
 async fn cancel_link(
     State(state): State<Arc<ServerState>>,
     extensions: Extensions,
@@ -182,7 +203,7 @@ fn linking(state: &ServerState) -> Result<&Arc<WhatsappLinking>, ApiError> {
 }
 
 fn is_enabled(state: &ServerState) -> bool {
-    state.system.channels().is_some_and(|channels| running(channels).is_some())
+    state.system.channels().is_some_and(|channels| running(&channels).is_some())
 }
 
 /// The status and the error of WhatsApp, if it is on.
@@ -202,7 +223,7 @@ fn report(state: &ServerState, extensions: &Extensions) -> LinkReport {
 
 fn whole_report(state: &ServerState) -> LinkReport {
     if let Some(channels) = state.system.channels()
-        && let Some((status, problem)) = running(channels)
+        && let Some((status, problem)) = running(&channels)
     {
         let code = channels.link_code();
         let (state, message) = match (status, &code) {

@@ -27,7 +27,7 @@ pub(crate) async fn list(State(state): State<Arc<ServerState>>, extensions: Exte
         return Json(json!({ "channels": [], "message": ChannelError::NotConfigured.to_string() }));
     };
     let status = channels.report().status;
-    let (names, problem) = match channel_names(channels).await {
+    let (names, problem) = match channel_names(&channels).await {
         Ok(names) => (names, None),
         Err(problem) => (Vec::new(), Some(problem)),
     };
@@ -66,7 +66,7 @@ pub(crate) async fn status(
     if is_owner {
         body["gateway_url"] = report.gateway_url.into();
     }
-    body["channels"] = channel_names(channels).await.unwrap_or_default().into();
+    body["channels"] = channel_names(&channels).await.unwrap_or_default().into();
     if let Some(problem) = report.problem.filter(|_| is_owner) {
         body["message"] = problem.into();
     }

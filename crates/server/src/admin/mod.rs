@@ -1,7 +1,8 @@
-//! Routes of Hob's own API: calls, channels, documents, events, feedback, folders, health, memory, metrics, model files, savings, settings,
+//! Routes of Hob's own API: agents, calls, channels, documents, events, feedback, folders, health, memory, metrics, model files, savings, settings,
 //! tasks, and the description of all routes.
 //! One file for each resource. Knows nothing of OpenAI's formats.
 
+pub(crate) mod agents;
 pub(crate) mod audit;
 pub(crate) mod calls;
 pub(crate) mod channel_details;

@@ -1,5 +1,5 @@
-//! `GET /v1/model-files` and `GET /v1/model-files/search`: what the models page shows to the owner. Models are downloaded and deleted with
-//! `/api/pull` and `/api/delete`.
+//! `GET /v1/model-files`, `GET /v1/model-files/search` and `GET /v1/model-files/downloads`: what the models page shows to the owner. Models
+//! are downloaded and deleted with `/api/pull` and `/api/delete`.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -215,6 +215,15 @@ pub(crate) async fn search(
         body["message"] = problem.into();
     }
     Ok(Json(body))
+}
+
+/// The downloads in progress, of all clients.
+pub(crate) async fn downloads(
+    State(state): State<Arc<ServerState>>,
+    extensions: Extensions,
+) -> Result<Json<Value>, ApiError> {
+    check_owner(&extensions, "/v1/model-files/downloads")?;
+    Ok(Json(json!({ "object": "list", "data": state.downloads.list() })))
 }
 
 fn built_in_entry(found: &BuiltInModel) -> Value {

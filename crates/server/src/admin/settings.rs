@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::Extensions;
 use hob_config::{Setting, SettingSection, SettingSource, SettingsError};
+use hob_keys::AuditActor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -131,12 +132,25 @@ pub(crate) async fn change(
     let changed = off_thread(move || file.file.lock().change(&wanted)).await?.keys;
     if !changed.is_empty() {
         // The names only: the log keeps no values of settings.
-        audit::note(&state, actor, "settings.change", changed.join(", ")).await;
+        audit::note(&state, actor.clone(), "settings.change", changed.join(", ")).await;
         state.changes.publish(Topic::Settings, &Audience::Owner);
-        settings.changed.notify_one();
+        settings.note_change(actor);
     }
     let (applied, after_restart) = changed.iter().cloned().partition(|key| is_reloaded(key));
     Ok(Json(ChangeReport { changed, applied, after_restart }))
+}
+
+/// Turns WhatsApp on in the file. The caller is known to be the owner, on this machine.
+pub(super) async fn turn_on_whatsapp(state: &ServerState, actor: AuditActor) -> Result<(), ApiError> {
+    let settings = state.settings.clone().ok_or_else(ApiError::no_settings)?;
+    let file = Arc::clone(&settings);
+    let changed = off_thread(move || file.file.lock().turn_on_whatsapp()).await?.keys;
+    if !changed.is_empty() {
+        audit::note(state, actor.clone(), "settings.change", changed.join(", ")).await;
+        state.changes.publish(Topic::Settings, &Audience::Owner);
+        settings.note_change(actor);
+    }
+    Ok(())
 }
 
 fn is_reloaded(key: &str) -> bool {

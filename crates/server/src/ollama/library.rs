@@ -22,6 +22,7 @@ use crate::admin::audit;
 use crate::error::{ApiError, ErrorFormat};
 use crate::json::{check_model_name, push_json, read};
 use crate::limits::body::read_json;
+use crate::model_downloads::ListedDownload;
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::pages::changes::{Audience, Changes, Topic};
 use crate::request_context::RequestContext;
@@ -77,7 +78,8 @@ pub(crate) async fn pull(
         let steps = library.pull(&model).await?;
         audit::note(&state, actor, "model.pull", model.clone()).await;
         let (changes, stopping) = (state.changes.clone(), state.stopping.clone());
-        let download = Download { steps, model, changes, _slot: slot, stopping };
+        let listed = state.downloads.begin(&model);
+        let download = Download { steps, model, listed, changes, _slot: slot, stopping };
         let response = match stream.unwrap_or(true) {
             true => streamed(download),
             false => whole(download).await?,
@@ -154,6 +156,8 @@ fn ignored(rest: &Map<String, Value>) -> Vec<AnswerWarning> {
 struct Download {
     steps: PullSteps,
     model: String,
+    /// Its entry in the list of downloads.
+    listed: ListedDownload,
     /// Learns of the new model.
     changes: Changes,
     /// Bounds the downloads at a time.
@@ -169,6 +173,9 @@ impl Download {
             () = self.stopping.cancelled() => return Some(Err(ApiError::shutting_down())),
             next = self.steps.next() => next?,
         };
+        if let Ok(step) = &next {
+            self.listed.note(step);
+        }
         if next.as_ref().is_ok_and(PullStep::is_last) {
             self.changes.publish(Topic::Models, &Audience::Everyone);
         }

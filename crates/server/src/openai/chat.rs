@@ -7,7 +7,7 @@ use axum::response::Response;
 use hob_core::Caller;
 
 use super::chat_chunks::ChatChunks;
-use super::chat_extras::{ChatExtras, StepCollector, memory_use};
+use super::chat_extras::{ChatExtras, StepCollector, memory_use, narrowed};
 use super::chat_request::{ChatRequest, ResponseMode};
 use super::chat_response::Completion;
 use crate::answer::{self, Received, new_id};
@@ -29,9 +29,10 @@ async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiEr
     let rights = RequestContext::rights(request.extensions());
     let Received { parsed, caller, client } =
         answer::receive(state, request, new_id("chatcmpl-"), ChatRequest::parse).await?;
-    let ChatRequest { request, mode, agent, calls, documents, steps, warnings } = parsed;
+    let ChatRequest { request, mode, agent, calls, documents, steps, agent_tools, warnings } = parsed;
     let extras = ChatExtras { sources: documents.is_some(), steps };
-    let caller = Caller { agent, memory: memory_use(&rights, documents)?, ..caller };
+    let permit = narrowed(caller.permit, agent_tools, |name| state.system.has_tool(name))?;
+    let caller = Caller { agent, memory: memory_use(&rights, documents)?, permit, ..caller };
     match mode {
         ResponseMode::Whole => {
             let collector = steps.then(|| StepCollector::of(state.system.bus(), &caller.run));

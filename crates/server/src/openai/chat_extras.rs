@@ -1,10 +1,10 @@
-//! Hob's own fields in chat completions: passages of the memory (`documents`), and the calls of tools (`steps`). Answers have them only where
-//! the request asks for them.
+//! Hob's own fields in chat completions: passages of the memory (`documents`), the calls of tools (`steps`), and the tools that an agent may use
+//! (`agent_tools`). Answers have them only where the request asks for them.
 
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hob_core::{CallerRights, CollectionSet, EventBus, MemoryUse, Subscription, ToolStep};
+use hob_core::{CallerRights, CollectionSet, EventBus, MemoryUse, Permit, Subscription, ToolStep};
 use serde::Serialize;
 
 use crate::admin::memory::selected;
@@ -38,6 +38,32 @@ pub(crate) fn memory_use(rights: &CallerRights, names: Option<Vec<String>>) -> R
         });
     }
     Ok(MemoryUse::Wanted(selected(&allowed, "documents", names)?))
+}
+
+/// The tools that a request may name.
+const MAX_AGENT_TOOLS: usize = 64;
+
+/// The permit of a caller whose agent may use only these tools. A tool that the caller may not use stays forbidden.
+pub(crate) fn narrowed(
+    permit: Permit,
+    wanted: Option<Vec<String>>,
+    is_known: impl Fn(&str) -> bool,
+) -> Result<Permit, ApiError> {
+    let Some(wanted) = wanted else { return Ok(permit) };
+    if wanted.len() > MAX_AGENT_TOOLS {
+        let message = format!("'agent_tools' has {} names; the limit is {MAX_AGENT_TOOLS}", wanted.len());
+        return Err(ApiError::invalid("agent_tools", message));
+    }
+    if let Some(unknown) = wanted.iter().find(|name| !is_known(name)) {
+        let shown: String = unknown.chars().take(60).collect();
+        let message = format!("there is no tool '{shown}'. GET /v1/agents lists the tools.");
+        return Err(ApiError::invalid("agent_tools", message));
+    }
+    let only = match permit.only {
+        Some(allowed) => allowed.into_iter().filter(|name| wanted.contains(name)).collect(),
+        None => wanted,
+    };
+    Ok(Permit { only: Some(only), ..permit })
 }
 
 /// Collects the calls of tools of a run.
@@ -74,5 +100,35 @@ fn add(steps: &mut Vec<WireStep>, step: ToolStep) {
                 (open.result, open.success) = (Some(result), Some(success));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::Reach;
+
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_selection_of_tools_only_takes_away() {
+        let known = |name: &str| matches!(name, "a" | "b" | "c");
+        let all = Permit::up_to(Reach::Pure);
+        let of_key = Permit { only: Some(names(&["a", "b"])), ..all.clone() };
+        for (permit, wanted, only) in [
+            (&all, None, None),
+            (&all, Some(names(&["a"])), Some(names(&["a"]))),
+            (&all, Some(Vec::new()), Some(Vec::new())),
+            (&of_key, Some(names(&["b", "c"])), Some(names(&["b"]))),
+        ] {
+            let narrow =
+                narrowed(permit.clone(), wanted, known).ok().map(|permit| (permit.only, permit.most));
+            assert_eq!(narrow, Some((only, Reach::Pure)));
+        }
+        assert!(narrowed(all.clone(), Some(names(&["d"])), known).is_err());
+        assert!(narrowed(all, Some(vec!["a".to_owned(); MAX_AGENT_TOOLS + 1]), known).is_err());
     }
 }

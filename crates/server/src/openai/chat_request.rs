@@ -40,6 +40,8 @@ pub(crate) struct ChatRequest {
     pub(crate) documents: Option<Vec<String>>,
     /// Whether the answer has the calls of tools.
     pub(crate) steps: bool,
+    /// The tools that the agent may use; `None` for all that the caller may use.
+    pub(crate) agent_tools: Option<Vec<String>>,
     /// Fields of the request that have no effect.
     pub(crate) warnings: Vec<AnswerWarning>,
 }
@@ -76,6 +78,8 @@ struct WireRequest {
     documents: Option<WantedDocuments>,
     /// Hob's own field: the calls of tools that an agent makes are part of the answer.
     steps: Option<bool>,
+    /// Hob's own field: the tools that the agent may use.
+    agent_tools: Option<Vec<String>>,
     #[serde(flatten)]
     extra: Map<String, Value>,
 }
@@ -193,6 +197,7 @@ impl WireRequest {
         };
         let documents = self.documents.and_then(WantedDocuments::into_names);
         let steps = self.steps.unwrap_or(false);
+        let agent_tools = self.agent_tools;
         let mut extra = self.extra;
         extra.retain(|field, value| !means_nothing(field, value));
         let request = GenerateRequest {
@@ -209,7 +214,7 @@ impl WireRequest {
             ..GenerateRequest::default()
         };
         let warnings = ignored.into_warnings();
-        Ok(ChatRequest { request, mode, agent, calls, documents, steps, warnings })
+        Ok(ChatRequest { request, mode, agent, calls, documents, steps, agent_tools, warnings })
     }
 
     /// Reads `tools`, or the older `functions`.

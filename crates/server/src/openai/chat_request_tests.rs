@@ -34,6 +34,7 @@ fn plain() -> ChatRequest {
         calls: CallForm::Tools,
         documents: None,
         steps: false,
+        agent_tools: None,
         warnings: Vec::new(),
     }
 }

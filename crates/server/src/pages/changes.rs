@@ -21,12 +21,31 @@ pub(crate) enum Topic {
     Tasks,
     Channels,
     Models,
+    Downloads,
     Activity,
     Keys,
     Settings,
 }
 
 impl Topic {
+    const ALL: [Topic; 10] = [
+        Topic::Chats,
+        Topic::Assistants,
+        Topic::Documents,
+        Topic::Tasks,
+        Topic::Channels,
+        Topic::Models,
+        Topic::Downloads,
+        Topic::Activity,
+        Topic::Keys,
+        Topic::Settings,
+    ];
+
+    /// The topic of this name, if there is one.
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        Topic::ALL.into_iter().find(|topic| topic.name() == name)
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Topic::Chats => "chats",
@@ -35,6 +54,7 @@ impl Topic {
             Topic::Tasks => "tasks",
             Topic::Channels => "channels",
             Topic::Models => "models",
+            Topic::Downloads => "downloads",
             Topic::Activity => "activity",
             Topic::Keys => "keys",
             Topic::Settings => "settings",
@@ -71,7 +91,7 @@ impl Audience {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Change {
+pub(crate) struct Change {
     pub(super) topic: Topic,
     pub(super) audience: Audience,
 }
@@ -96,7 +116,7 @@ impl Changes {
     }
 
     /// The changes from now on.
-    pub(super) fn subscribe(&self) -> broadcast::Receiver<Change> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Change> {
         self.sender.subscribe()
     }
 

@@ -20,6 +20,7 @@ pub(crate) const PARTS: PageParts = PageParts {
     scripts: &[
         include_str!("assets/chat/stream.js"),
         include_str!("assets/chat/tree.js"),
+        include_str!("assets/chat/highlight.js"),
         include_str!("assets/chat/markdown.js"),
         include_str!("assets/shared/copy.js"),
         include_str!("assets/shared/figures.js"),
@@ -37,6 +38,7 @@ pub(crate) const PARTS: PageParts = PageParts {
         include_str!("assets/chat/compare.js"),
         include_str!("assets/chat/list.js"),
         include_str!("assets/chat/assistants.js"),
+        include_str!("assets/chat/agents.js"),
         include_str!("assets/chat/settings.js"),
         include_str!("assets/chat/move.js"),
         include_str!("assets/chat/talk.js"),

@@ -4,10 +4,11 @@
 import { readFileSync } from "node:fs";
 import vm from "node:vm";
 
-const FILES = ["stream.js", "tree.js"];
+const FILES = ["stream.js", "tree.js", "highlight.js"];
 const NAMES = [
   "EventLines", "addEvent", "readAnswer", "ask", "ChatError", "newAnswer", "LONGEST_LINE", "LONGEST_ANSWER",
-  "newTurn", "pathTo", "branchesOf", "latestBelow", "mergedTurns", "readSavedAnswer", "savedForm", "titleOf", "contentOf", "messagesFor", "asMarkdown", "fileNameOf",
+  "newTurn", "pathTo", "branchesOf", "latestBelow", "mergedTurns", "readSavedAnswer", "savedForm", "fittedForm", "cutNote", "detailBytes", "MOST_SAVED_TEXT", "MOST_SAVED_DETAIL", "titleOf", "contentOf", "messagesFor", "asMarkdown", "fileNameOf",
+  "codeParts", "LONGEST_CODE", "MOST_MARKS",
 ];
 // Of the files that also make nodes, these functions.
 const OLD = ["readOldMessage", "readOldConversation", "oldConversations"];

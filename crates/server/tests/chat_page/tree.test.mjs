@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { partsIn, plain } from "./parts.mjs";
 
-const { newTurn, newAnswer, pathTo, branchesOf, latestBelow, mergedTurns, readSavedAnswer, savedForm, titleOf, contentOf, messagesFor, asMarkdown, fileNameOf, oldConversations } = partsIn();
+const { newTurn, newAnswer, pathTo, branchesOf, latestBelow, mergedTurns, readSavedAnswer, savedForm, fittedForm, cutNote, detailBytes, MOST_SAVED_TEXT, MOST_SAVED_DETAIL, titleOf, contentOf, messagesFor, asMarkdown, fileNameOf, oldConversations } = partsIn();
 
 const asked = (text, attachments = []) => ({ text, attachments });
 const answered = (text, ending = "complete") => ({ ...newAnswer(), text, ending });
@@ -155,4 +155,38 @@ test("conversations of earlier versions are read, oldest first, and what is not 
   ]);
   assert.equal(turns[1].parent, turns[0]);
   assert.deepEqual(plain(turns[0].answer.steps), [{ id: "", tool: "t", arguments: "{}", result: "", success: true }]);
+});
+
+test("an answer that is too long to save is cut between characters, and says so", () => {
+  const long = { ...answered("漢".repeat(MOST_SAVED_TEXT)), error: "Cut here." };
+  const saved = fittedForm(long);
+  const bytes = new TextEncoder().encode(saved.text).length;
+  assert.ok(bytes <= MOST_SAVED_TEXT && bytes > MOST_SAVED_TEXT - 4 && /^漢+$/.test(saved.text));
+  assert.equal(saved.ending, "cut");
+  assert.equal(saved.error, "Cut here. Only the beginning of this answer is saved, because it is too long.");
+  assert.equal(cutNote(long), "Only the beginning of this answer is saved, because it is too long.");
+  assert.equal(cutNote(answered("short")), "");
+  assert.equal(long.text.length, MOST_SAVED_TEXT);
+  // What comes back is not cut again.
+  const back = readSavedAnswer(plain(saved));
+  assert.deepEqual(plain(fittedForm(back)), plain(saved));
+});
+
+test("the steps and thoughts of a long run fit, whatever they contain", () => {
+  const text = "\u0001".repeat(20_000);
+  const step = { id: "", tool: "t".repeat(60), arguments: text, result: text, success: true };
+  const run = { ...answered("done"), reasoning: "r".repeat(2 << 20), steps: Array(200).fill(step) };
+  const saved = fittedForm(run);
+  assert.ok(detailBytes(saved) <= MOST_SAVED_DETAIL, String(detailBytes(saved)));
+  assert.equal(saved.steps.length, 200);
+  assert.match(saved.error, /^Its steps and thoughts are saved in part/);
+  assert.equal(saved.ending, "complete");
+});
+
+test("the page keeps a whole answer of which the server has a part", () => {
+  const turn = { ...newTurn(null, asked("a")), id: "1", answer: answered("x".repeat(MOST_SAVED_TEXT + 1)) };
+  const listed = [{ id: "1", parent: null, question: { text: "a" }, answer: plain(fittedForm(turn.answer)) }];
+  const { turns, changed } = mergedTurns([turn], listed, () => false);
+  assert.equal(changed.length, 0);
+  assert.equal(turns[0].answer.text.length, MOST_SAVED_TEXT + 1);
 });

@@ -2,7 +2,7 @@
 //!
 //! The HTML is safe by construction and needs no sanitiser: tags and attribute names are constants of this file, every character
 //! of the text is escaped, HTML in the text is shown as text, an address is a link only if it is absolute and its scheme is in
-//! `SCHEMES`, and nothing loads by itself: an image is a link to the image.
+//! `SCHEMES`, and nothing loads by itself: an image is a link to the image. Formulas are written by `math` under the same rules.
 
 use pulldown_cmark::{
     Alignment, CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd, TextMergeWithOffset,
@@ -10,6 +10,7 @@ use pulldown_cmark::{
 use url::Url;
 
 use super::source::{MarkdownSource, is_line_break};
+use crate::math::{FormulaPlace, math_ml};
 
 /// Elements inside each other. Deeper ones get no tags, because browsers stop nesting too.
 const MAX_DEPTH: usize = 32;
@@ -60,7 +61,7 @@ impl HtmlRenderer {
             ..HtmlRenderer::default()
         };
         // Merged, because an address can consist of several events.
-        for (event, range) in TextMergeWithOffset::new(MarkdownSource::new(source).events()) {
+        for (event, range) in TextMergeWithOffset::new(MarkdownSource::with_formulas(source).events()) {
             match event {
                 Event::Start(Tag::TableCell) if range.is_empty() => {
                     renderer.empty_cells += 1;
@@ -75,6 +76,19 @@ impl HtmlRenderer {
                     renderer.out.push_str("<code>");
                     renderer.escape(&text);
                     renderer.out.push_str("</code>");
+                }
+                Event::InlineMath(formula) => match source.get(range.end..) {
+                    // Two amounts of money.
+                    Some(rest) if rest.starts_with(|next: char| next.is_ascii_digit()) => {
+                        renderer.text(&format!("${formula}$"));
+                    }
+                    _ => renderer.formula(&formula, FormulaPlace::Line, source.get(range)),
+                },
+                Event::DisplayMath(formula) => {
+                    let written = source.get(range);
+                    let is_line = written.is_some_and(|written| written.starts_with("\\("));
+                    let place = if is_line { FormulaPlace::Line } else { FormulaPlace::Block };
+                    renderer.formula(&formula, place, written);
                 }
                 // A line ends where its writer ended it: models write verses and lists of lines that way.
                 Event::SoftBreak | Event::HardBreak => renderer.out.push_str("<br>"),
@@ -217,6 +231,18 @@ impl HtmlRenderer {
         }
         if label.is_link {
             self.is_linked = false;
+        }
+    }
+
+    /// A formula, or what was written if it is not understood.
+    fn formula(&mut self, formula: &str, place: FormulaPlace, written: Option<&str>) {
+        match math_ml(formula, place) {
+            Some(math) => self.out.push_str(&math),
+            None => {
+                self.out.push_str("<code class=\"formula\">");
+                self.escape(written.unwrap_or(formula));
+                self.out.push_str("</code>");
+            }
         }
     }
 

@@ -80,6 +80,46 @@ fn blocks_of_every_kind() {
 }
 
 #[test]
+fn formulas_become_mathml_in_every_way_to_write_them() {
+    let x = |display: &str| {
+        format!("<math{display} alttext=\"x^2\"><msup><mi>x</mi><mrow><mn>2</mn></mrow></msup></math>")
+    };
+    let (line, block) = (x(""), x(" display=\"block\""));
+    for (text, expected) in [
+        ("a $x^2$ b", format!("<p>a {line} b</p>")),
+        ("a \\(x^2\\) b", format!("<p>a {line} b</p>")),
+        ("a \\( x^2 \\) b", format!("<p>a {line} b</p>")),
+        ("$$x^2$$", format!("<p>{block}</p>")),
+        ("\\[\nx^2\n\\]", format!("<p>{block}</p>")),
+        ("- \\(x^2\\)", format!("<ul><li>{line}</li></ul>")),
+        ("**\\(x^2\\)**", format!("<p><strong>{line}</strong></p>")),
+    ] {
+        assert_eq!(html(text), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn what_only_looks_like_a_formula_is_text() {
+    let code = |content: &str| format!("<code>{content}</code>");
+    for (text, expected) in [
+        ("from $5 to $10", "<p>from $5 to $10</p>".to_owned()),
+        ("$5-$10 each", "<p>$5-$10 each</p>".to_owned()),
+        ("$x$ and $y", "<p><math alttext=\"x\"><mi>x</mi></math> and $y</p>".to_owned()),
+        ("\\(x", "<p>(x</p>".to_owned()),
+        ("\\[not closed", "<p>[not closed</p>".to_owned()),
+        ("`\\(x\\)` and `$y$`", format!("<p>{} and {}</p>", code("\\(x\\)"), code("$y$"))),
+        ("$\\unknown{x}$", "<p><code class=\"formula\">$\\unknown{x}$</code></p>".to_owned()),
+        ("\\(\\unknown\\)", "<p><code class=\"formula\">\\(\\unknown\\)</code></p>".to_owned()),
+    ] {
+        assert_eq!(html(text), expected, "{text:?}");
+    }
+    let listing = "```sh\nsed 's/\\(a\\)/b/'\n```";
+    assert!(html(listing).contains("sed 's/\\(a\\)/b/'"), "{}", html(listing));
+    let heading = html("# a \\[ b\nc \\]");
+    assert_eq!(heading, "<h3>a [ b</h3><p>c ]</p>");
+}
+
+#[test]
 fn only_addresses_of_the_web_and_of_mailboxes_are_links() {
     let link = |address: &str, label: &str| {
         format!("<p><a href=\"{address}\" {LINK} title=\"{address}\">{label}</a></p>")
@@ -132,8 +172,10 @@ fn html_in_a_text_is_shown_as_text() {
 #[track_caller]
 fn assert_safe(html: &str) {
     const ELEMENTS: &str = " p h3 h4 h5 h6 blockquote pre code figure figcaption span button ul ol li div table thead tbody tr \
-        th td strong em del a br hr ";
-    const ATTRIBUTES: &str = " class tabindex type aria-label start scope href target rel title ";
+        th td strong em del a br hr \
+        math mrow mi mn mo mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd ";
+    const ATTRIBUTES: &str = " class tabindex type aria-label start scope href target rel title \
+        display alttext accent accentunder linethickness mathvariant stretchy width ";
     for token in Tokenizer::new(html) {
         let Ok(token) = token;
         match token {
@@ -262,6 +304,17 @@ fn a_hostile_text_has_bounded_html() {
         "\u{1}",
         "\u{2}",
         "\u{0}",
+        "$",
+        "$$",
+        "$x",
+        "$x$",
+        "${",
+        "$x$$",
+        "\\(",
+        "\\(x\\)",
+        "\\[x\\]",
+        "\\[\n",
+        "$^$",
     ];
     for sign in signs {
         let text = sign.repeat((70 << 10) / sign.len());
@@ -334,6 +387,16 @@ fn snippets() -> impl Strategy<Value = String> {
         "\r",
         "https://a.b/?c=",
         "\u{0}",
+        "$",
+        "$$",
+        "\\(",
+        "\\)",
+        "\\[",
+        "\\]",
+        "x^2",
+        "\\frac{1}{2}",
+        "{",
+        "}",
     ]);
     prop::collection::vec(snippet, 0..40).prop_map(|snippets| snippets.concat())
 }

@@ -5,6 +5,7 @@
 //! never changes a block that is complete.
 
 mod cut;
+mod delimiters;
 mod html;
 mod pieces;
 mod source;

@@ -8,6 +8,7 @@ use hob_app::startup::channels;
 use hob_channels::whatsapp::{LoginStep, login};
 use hob_config::Config;
 
+use crate::change_notice::{ChangedPart, tell_servers};
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::qr;
@@ -31,9 +32,13 @@ pub async fn run(config: &Config, home: &Path) -> Result<ExitCode> {
         }
     })
     .await?;
+    tell_servers(ChangedPart::Channels);
     output::line("WhatsApp is linked.")?;
     if !config.channel.whatsapp.enabled {
-        output::note("Set 'enabled = true' under [channel.whatsapp] in config.toml, then start 'hob serve'.");
+        output::note(
+            "Set 'enabled = true' under [channel.whatsapp] in config.toml, then start 'hob serve'. A server that runs without \
+             channels needs only 'hob reload'.",
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,6 +10,7 @@ use hob_conversations::{
 use hob_db::{DatabaseError, Storage};
 
 use super::session::{ChatSession, SaveTarget, SaveTurn};
+use crate::change_notice::{ChangedPart, tell_servers};
 use crate::output;
 
 /// The maximum number of listed conversations.
@@ -43,14 +44,16 @@ impl SavedChats {
 
     /// Saves a turn. Returns its place.
     pub async fn keep(&self, keep: SaveTurn) -> Result<SavedTurn> {
-        self.with(move |store, owner| {
+        let saving = self.with(move |store, owner| {
             let now = SystemTime::now();
             match keep.place {
                 SaveTarget::InsteadOf(saved) => store.replace(owner, saved, &keep.turn, now),
                 SaveTarget::EndOf(chat) => store.add(owner, chat, &keep.turn, now),
             }
-        })
-        .await
+        });
+        let saved = saving.await?;
+        tell_servers(ChangedPart::Chats);
+        Ok(saved)
     }
 
     /// The conversations of the owner, those of the pages too: the pinned ones first, and then the most recently used.
@@ -72,6 +75,7 @@ impl SavedChats {
         if !self.with(move |store, owner| store.forget(owner, chat)).await? {
             return Err(no_such(chat));
         }
+        tell_servers(ChangedPart::Chats);
         Ok(())
     }
 

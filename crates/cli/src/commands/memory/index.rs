@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::progress::{IndexBar, NamedFiles};
 use crate::args::MemoryIndexArgs;
+use crate::change_notice::{ChangedPart, tell_servers};
 use crate::output;
 use crate::output::number::{counted, memory};
 
@@ -30,6 +31,7 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs, named: NamedFiles) -
     let stop = CancellationToken::new();
     let _dropped = stop.clone().drop_guard();
     count_beside(args.path.clone(), Arc::clone(&listener), stop.clone());
+    let collection = args.collection.clone();
     let indexing = IndexRequest { backend: args.backend, collection: args.collection, listener, stop };
     if args.watch {
         let mut is_first = true;
@@ -38,6 +40,9 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs, named: NamedFiles) -
             bar.clear();
             let skipped = bar.take_skipped();
             // After the first round, only rounds with changes print a line.
+            if changes(report) > 0 {
+                tell_servers(ChangedPart::Documents(collection.as_str()));
+            }
             if is_first || changes(report) > 0 {
                 output::note(summary(report, began, &skipped));
             }
@@ -53,6 +58,7 @@ pub async fn run(mut config: Config, args: MemoryIndexArgs, named: NamedFiles) -
     let began = Instant::now();
     let outcome = documents.index_with(&args.path, indexing).await;
     bar.clear();
+    tell_servers(ChangedPart::Documents(collection.as_str()));
     output::line(summary(&outcome?, began, &bar.take_skipped()))?;
     Ok(())
 }

@@ -18,6 +18,7 @@ use hob_core::Engine;
 
 use self::search::SearchOptions;
 use crate::args::{ModelCommand, NetworkAccess};
+use crate::change_notice::{ChangedPart, tell_servers};
 use crate::commands::{audit, block_on};
 use crate::engine_status::{EngineState, EngineStatus, check_engines};
 use crate::local;
@@ -42,6 +43,7 @@ pub fn run(command: ModelCommand) -> Result<ExitCode> {
         ModelCommand::Rm { model } => {
             let code = local::remove(&config, &model)?;
             audit::note(&settings::databases(&config)?, "model.delete", &model);
+            tell_servers(ChangedPart::Models);
             Ok(code)
         }
         ModelCommand::Tune { model, always } => block_on(local::tune(&config, &model, always)),
@@ -56,6 +58,7 @@ async fn download(config: &Config, name: &str, network: NetworkAccess) -> Result
     };
     if code == ExitCode::SUCCESS {
         audit::note(&settings::databases(config)?, "model.pull", name);
+        tell_servers(ChangedPart::Models);
     }
     Ok(code)
 }

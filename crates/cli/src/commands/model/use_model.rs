@@ -40,7 +40,7 @@ pub async fn run(config: &Config, name: &str) -> Result<ExitCode> {
             one_line(overriding)
         ));
     }
-    output::note("A running server uses it after a restart.");
+    output::note("A running server uses it after 'hob reload'.");
     Ok(ExitCode::SUCCESS)
 }
 

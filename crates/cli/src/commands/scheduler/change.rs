@@ -6,6 +6,7 @@ use hob_tasks::{Task, TaskChange, TaskService};
 
 use super::errors::{find, with_advice};
 use crate::args::SchedulerTaskArgs;
+use crate::change_notice::{ChangedPart, tell_servers};
 use crate::commands::audit;
 use crate::output;
 use crate::output::OutputFormat;
@@ -48,6 +49,7 @@ async fn change(
         TaskChange::Run => "task.run",
     };
     audit::note(databases, action, &task.id.to_string());
+    tell_servers(ChangedPart::Tasks);
     match args.json.into() {
         OutputFormat::Json => output::json(&task)?,
         OutputFormat::Text => output::line(tell(&task, service))?,

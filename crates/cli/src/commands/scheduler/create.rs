@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::errors::with_advice;
 use super::schedule_fact::schedule_fact;
 use crate::args::{AgentChoice, SchedulerCreateArgs};
+use crate::change_notice::{ChangedPart, tell_servers};
 use crate::commands::{audit, block_on, memory};
 use crate::output;
 use crate::output::OutputFormat;
@@ -52,6 +53,7 @@ pub(super) async fn save(
     check_tools(config, databases.clone(), &task).await?;
     let task = service.create(task).await.map_err(with_advice)?;
     audit::note(databases, "task.create", &task.id.to_string());
+    tell_servers(ChangedPart::Tasks);
     print(&task, format)?;
     if format == OutputFormat::Text {
         output::note(match config.scheduler.enabled {

@@ -12,6 +12,7 @@ use super::errors::{find, with_advice};
 use super::live_run::{LiveRun, show_steps};
 use super::run_settings;
 use crate::args::SchedulerRunArgs;
+use crate::change_notice::{ChangedPart, tell_servers};
 use crate::commands::{block_on, open_app};
 use crate::output;
 use crate::output::OutputFormat;
@@ -51,6 +52,7 @@ async fn run_and_print(app: &App, task: &Task, format: OutputFormat) -> Result<(
     let waiting = Spinner::start(format!("running {}", task.id));
     if format == OutputFormat::Json {
         let run = app.scheduler.run_to_end(&task.id).await.map_err(with_advice)?;
+        tell_servers(ChangedPart::Tasks);
         drop(waiting);
         output::json(&run)?;
         return ended_well(&run);
@@ -58,6 +60,7 @@ async fn run_and_print(app: &App, task: &Task, format: OutputFormat) -> Result<(
     let live = LiveRun::new(waiting);
     let steps = show_steps(app.system.bus(), &task.id);
     let run = app.scheduler.run_live(&task.id, &live).await;
+    tell_servers(ChangedPart::Tasks);
     drop(steps);
     let is_shown = live.end().await?;
     let run = run.map_err(with_advice)?;

@@ -1,11 +1,13 @@
-//! The control socket of this server: `hob reload` asks it to reload, and `hob ask` and `hob chat` send it questions. It is in the home
-//! directory, and only the user of the server can open it.
+//! The control socket of this server: `hob reload` asks it to reload, `hob ask` and `hob chat` send it questions, and commands that change
+//! something tell it what. It is in the home directory, and only the user of the server can open it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use hob_keys::AuditActor;
+use hob_server::ServerControl;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -15,6 +17,8 @@ use crate::reload_socket::ReloadOutcome;
 
 /// A request to reload. Dropping it closes the connection without an answer.
 pub struct ReloadRequest {
+    /// Who sent it, for the audit log.
+    pub actor: AuditActor,
     answer: oneshot::Sender<ReloadOutcome>,
 }
 
@@ -59,11 +63,11 @@ impl ControlClients {
 impl ControlSocket {
     /// Opens the socket of the server with this id. Failures are only logged: SIGHUP reloads too, and the command line answers its questions
     /// itself.
-    pub fn open(home: &Path, server: &str, answers: ControlAnswers) -> Self {
+    pub fn open(home: &Path, server: &str, answers: ControlAnswers, control: ServerControl) -> Self {
         let stop = CancellationToken::new();
         let (sender, requests) = mpsc::channel(1);
         let clients = ControlClients::default();
-        let services = ControlServices { requests: sender, answers, clients: clients.clone() };
+        let services = ControlServices { requests: sender, answers, control, clients: clients.clone() };
         let path = listen(home, server, services, stop.clone());
         ControlSocket { requests, clients, path, _stop: stop.drop_guard() }
     }
@@ -95,6 +99,8 @@ impl Drop for ControlSocket {
 struct ControlServices {
     requests: mpsc::Sender<ReloadRequest>,
     answers: ControlAnswers,
+    /// Tells the open pages what has changed.
+    control: ServerControl,
     clients: ControlClients,
 }
 
@@ -117,6 +123,7 @@ mod unix {
     use std::time::Duration;
 
     use futures::StreamExt;
+    use hob_keys::AuditActor;
     use tokio::io::AsyncWriteExt;
     use tokio::net::unix::OwnedWriteHalf;
     use tokio::net::{UnixListener, UnixStream};
@@ -125,6 +132,7 @@ mod unix {
     use tokio_util::sync::CancellationToken;
 
     use crate::answers::MAX_REQUEST_BYTES;
+    use crate::change_notice::CHANGED;
     use crate::commands::serve::control_socket::{ControlServices, ReloadRequest};
     use crate::reload_socket::{RELOAD, is_abandoned, socket_path, sockets};
 
@@ -217,7 +225,8 @@ mod unix {
 
     async fn serve(client: UnixStream, services: &ControlServices) -> io::Result<()> {
         // The mode of the socket says the same. Some systems do not look at it.
-        if !may_connect(client.peer_cred()?.uid(), rustix::process::geteuid().as_raw()) {
+        let user = client.peer_cred()?.uid();
+        if !may_connect(user, rustix::process::geteuid().as_raw()) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let (read, mut out) = client.into_split();
@@ -225,7 +234,11 @@ mod unix {
         let Some(line) = tokio::time::timeout(CLIENT_TIMEOUT, lines.next()).await? else { return Ok(()) };
         let line = line.map_err(io::Error::other)?;
         if line == RELOAD {
-            return reload(&mut out, services).await;
+            return reload(user, &mut out, services).await;
+        }
+        if let Some(changed) = line.strip_prefix(CHANGED) {
+            announce(changed, services);
+            return Ok(());
         }
         let waiting = &services.clients.waiting;
         waiting.fetch_add(1, Ordering::Relaxed);
@@ -238,14 +251,28 @@ mod unix {
         answered
     }
 
-    async fn reload(out: &mut OwnedWriteHalf, services: &ControlServices) -> io::Result<()> {
+    /// A notice names a topic, and for documents also their collection. One that this server does not know is ignored.
+    fn announce(notice: &str, services: &ControlServices) {
+        let mut words = notice.split_whitespace();
+        let topic = words.next().unwrap_or_default();
+        if !services.control.announce(topic, words.next()) {
+            tracing::debug!("a notice on the control socket names nothing that this server knows");
+        }
+    }
+
+    async fn reload(user: u32, out: &mut OwnedWriteHalf, services: &ControlServices) -> io::Result<()> {
         let (answer, outcome) = oneshot::channel();
-        let (Ok(()), Ok(outcome)) = (services.requests.send(ReloadRequest { answer }).await, outcome.await)
-        else {
+        let request = ReloadRequest { actor: user_at_terminal(user), answer };
+        let (Ok(()), Ok(outcome)) = (services.requests.send(request).await, outcome.await) else {
             return Err(io::Error::other("the server stops"));
         };
         let text = serde_json::to_vec(&outcome).map_err(io::Error::other)?;
         tokio::time::timeout(CLIENT_TIMEOUT, out.write_all(&text)).await?
+    }
+
+    /// The person at this machine, with the number of the user as the kernel reports it.
+    pub(super) fn user_at_terminal(user: u32) -> AuditActor {
+        AuditActor { origin: format!("terminal, user {user}"), ..AuditActor::terminal() }
     }
 }
 
@@ -256,8 +283,14 @@ mod tests {
 
     use tokio::net::UnixStream;
 
-    use super::unix::{bind, may_connect};
+    use super::unix::{bind, may_connect, user_at_terminal};
     use crate::reload_socket::socket_path;
+
+    #[test]
+    fn the_audit_log_names_the_user_who_reloads() {
+        let actor = user_at_terminal(1000);
+        assert_eq!((actor.name.as_str(), actor.origin.as_str()), ("owner", "terminal, user 1000"));
+    }
 
     #[test]
     fn only_the_user_of_the_server_and_root_may_connect() {

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::Result;
+use hob_app::{AskService, ChannelOpener};
 use hob_config::Config;
 use hob_keys::{AuditActor, KeyService};
 use hob_net::CertificateChange;
@@ -21,12 +22,24 @@ use crate::reload_socket::{ReloadOutcome, ReloadReport};
 use crate::settings;
 use crate::signals::{ServerSignal, Signals};
 
+/// What a reload changes or asks.
+pub struct ReloadedParts {
+    pub system: Arc<AskService>,
+    pub keys: Arc<KeyService>,
+    /// The file, which the settings page changes.
+    pub file: Arc<ServerSettings>,
+    pub channels: ChannelOpener,
+}
+
 /// The settings of a running server.
 pub struct RunningSettings {
     control: ServerControl,
+    /// Answers with the default model.
+    system: Arc<AskService>,
     keys: Arc<KeyService>,
     /// The file, which the settings page changes.
     file: Arc<ServerSettings>,
+    channels: ChannelOpener,
     address: SocketAddr,
     /// The command-line options, which override the file.
     args: ServeArgs,
@@ -35,16 +48,14 @@ pub struct RunningSettings {
 }
 
 impl RunningSettings {
-    pub fn new(
-        server: &Server,
-        config: &Config,
-        args: ServeArgs,
-        (keys, file): (Arc<KeyService>, Arc<ServerSettings>),
-    ) -> Self {
+    pub fn new(server: &Server, config: &Config, args: ServeArgs, parts: ReloadedParts) -> Self {
+        let ReloadedParts { system, keys, file, channels } = parts;
         RunningSettings {
             control: server.control(),
+            system,
             keys,
             file,
+            channels,
             address: server.address(),
             args,
             config: config.clone(),
@@ -56,18 +67,18 @@ impl RunningSettings {
     pub async fn reload_until_stopped(&mut self, signals: &mut Signals, mut socket: ControlSocket) {
         let mut is_asked_again = false;
         loop {
-            let request = tokio::select! {
+            let (actor, request) = tokio::select! {
                 biased;
-                () = std::future::ready(()), if is_asked_again => None,
+                () = std::future::ready(()), if is_asked_again => (by_signal(), None),
                 signal = signals.next_for_server() => match signal {
-                    ServerSignal::Reload => None,
+                    ServerSignal::Reload => (by_signal(), None),
                     ServerSignal::Stop(_) => return,
                 },
-                request = socket.next() => Some(request),
-                () = self.file.changed() => None,
+                request = socket.next() => (request.actor.clone(), Some(request)),
+                actor = self.file.changed() => (actor, None),
             };
             is_asked_again = false;
-            let mut reloading = pin!(self.reload());
+            let mut reloading = pin!(self.reload(actor));
             let reloaded = loop {
                 tokio::select! {
                     reloaded = &mut reloading => break reloaded,
@@ -89,18 +100,30 @@ impl RunningSettings {
         }
     }
 
-    async fn reload(&mut self) -> Result<ReloadReport> {
+    async fn reload(&mut self, actor: AuditActor) -> Result<ReloadReport> {
         let mut new = settings::load_for_server()?;
         apply(self.args.clone(), &mut new);
         self.keys.reload().await?;
         let (control, server) = (self.control.clone(), new.server.clone());
         // Files may be slow to read, and this thread accepts connections.
         let certificate = tokio::task::spawn_blocking(move || control.reload(&server)).await??;
-        let (applied, after_restart) = changes(&self.config, &new);
+        let opens_channels = self.channels.would_open(&new);
+        self.channels.open(&new)?;
+        let (applied, after_restart) = changes(&self.config, &new, opens_channels);
+        if opens_channels {
+            self.config.channel = new.channel.clone();
+            self.control.announce("channels", None);
+        }
         if !applied.is_empty() {
+            if self.config.default_model() != new.default_model() {
+                self.system.set_default_model(new.default_model());
+                self.control.announce("models", None);
+            }
+            self.config.intelligence.default_model = new.intelligence.default_model;
             let has_tls = self.config.server.tls.is_on();
             let keeps_identity = self.config.server.identity.is_on() == new.server.identity.is_on();
             let server = &mut self.config.server;
+            server.model = new.server.model;
             server.api_key = new.server.api_key;
             server.allowed_hosts = new.server.allowed_hosts;
             server.cors_origins = new.server.cors_origins;
@@ -117,28 +140,37 @@ impl RunningSettings {
             if !self.keys.snapshot().has_keys() {
                 warn_if_open(self.address, server);
             }
-            self.note(&applied).await;
+            self.note(actor, &applied).await;
         }
         let certificate_renewed = certificate == CertificateChange::Renewed;
         Ok(ReloadReport { applied, after_restart, certificate_renewed })
     }
 
     /// Notes the names of changed settings in the audit log, without their values: some are secret.
-    async fn note(&self, applied: &[String]) {
+    async fn note(&self, actor: AuditActor, applied: &[String]) {
         let audit = self.keys.audit();
         let detail = json!({ "settings": applied });
-        let work = move || audit.note(AuditActor::terminal(), "config.reload", "server", &detail);
+        let work = move || audit.note(actor, "config.reload", "server", &detail);
         if tokio::task::spawn_blocking(work).await.is_err() {
             tracing::error!("a change of the configuration is missing in the audit log");
         }
     }
 }
 
+/// A signal does not say who sent it.
+fn by_signal() -> AuditActor {
+    AuditActor { name: "owner".to_owned(), origin: "signal".to_owned() }
+}
+
 /// The keys whose values changed: those that are in effect now, and those that take effect after a restart.
-fn changes(old: &Config, new: &Config) -> (Vec<String>, Vec<String>) {
+fn changes(old: &Config, new: &Config, opens_channels: bool) -> (Vec<String>, Vec<String>) {
     let keeps_tls = old.server.tls.is_on() == new.server.tls.is_on();
     let keeps_identity = old.server.identity.is_on() == new.server.identity.is_on();
     let is_reloaded = |key: &String| {
+        // Channels that are opened now have all their settings from the file.
+        if opens_channels && key.starts_with("channel.") {
+            return true;
+        }
         RELOADED_KEYS.contains(&key.as_str())
             && (keeps_tls || !key.starts_with("server.tls."))
             && (keeps_identity || !key.starts_with("server.identity."))
@@ -181,19 +213,25 @@ mod tests {
         new.server.tls.cert = Some("/etc/hob/cert.pem".into());
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let after_restart = ["server.port", "server.tls.cert", "memory.chunk_size"];
-        assert_eq!(changes(&old, &new), (names(&["server.cors_origins"]), names(&after_restart)));
+        assert_eq!(changes(&old, &new, false), (names(&["server.cors_origins"]), names(&after_restart)));
         // Another certificate needs no restart if there is one already.
         let mut renewed = new.clone();
         renewed.server.tls.cert = Some("/etc/hob/other.pem".into());
-        assert_eq!(changes(&new, &renewed), (names(&["server.tls.cert"]), Vec::new()));
+        assert_eq!(changes(&new, &renewed, false), (names(&["server.tls.cert"]), Vec::new()));
         // The same for who is blocked, if identities are accepted already.
         let mut accepting = old.clone();
         accepting.server.identity.issuer = Some("https://sso.example.org".into());
         accepting.server.identity.blocked = vec!["mallory@example.org".into()];
         let after_restart = ["server.identity.issuer", "server.identity.blocked"];
-        assert_eq!(changes(&old, &accepting), (Vec::new(), names(&after_restart)));
+        assert_eq!(changes(&old, &accepting, false), (Vec::new(), names(&after_restart)));
         let mut unblocked = accepting.clone();
         unblocked.server.identity.blocked = Vec::new();
-        assert_eq!(changes(&accepting, &unblocked), (names(&["server.identity.blocked"]), Vec::new()));
+        assert_eq!(changes(&accepting, &unblocked, false), (names(&["server.identity.blocked"]), Vec::new()));
+        // Channels need no restart if there are none yet.
+        let mut linked = old.clone();
+        linked.channel.whatsapp.enabled = true;
+        let switch = names(&["channel.whatsapp.enabled"]);
+        assert_eq!(changes(&old, &linked, true), (switch.clone(), Vec::new()));
+        assert_eq!(changes(&old, &linked, false), (Vec::new(), switch));
     }
 }

@@ -49,10 +49,12 @@ pub(super) const ACCESS: &str = "
     /v1/chats/{id}/turns/{turn}/answer       PUT               own     no
     /v1/saved-assistants                     GET,POST          own     no
     /v1/saved-assistants/{id}                GET,PATCH,DELETE  own     no
+    /v1/agents                               GET               ask     yes
     /v1/models                               GET               ask     yes
     /v1/models/{*id}                         GET               ask     yes
     /v1/model-files                          GET               owner   no
     /v1/model-files/search                   GET               owner   no
+    /v1/model-files/downloads                GET               owner   no
     /v1/messages                             POST              ask     yes
     /v1/messages/count_tokens                POST              ask     yes
     /v1/events                               GET               owner   no
@@ -62,7 +64,7 @@ pub(super) const ACCESS: &str = "
     /v1/channels/details                     GET               owner   no
     /v1/channels/messages                    GET               owner   no
     /v1/channels/approve                     POST              owner   no
-    /v1/channels/whatsapp                    GET,POST,DELETE   owner   no
+    /v1/channels/whatsapp                    GET,POST,PUT,DELETE owner   no
     /v1/memory/search                        POST              memory  no
     /v1/memory/stats                         GET               memory  no
     /v1/memory/collections                   GET               memory  no

@@ -1,4 +1,4 @@
-//! `GET /v1/model-files` and `GET /v1/model-files/search`.
+//! `GET /v1/model-files`, `GET /v1/model-files/search` and `GET /v1/model-files/downloads`.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use hob_core::Engine;
 use hob_engines::pool::EnginePool;
 use hob_engines::{Endpoint, EndpointOptions, Ollama};
 use hob_server::{ServerParts, ServerSettings};
-use hob_testkit::{FakeServer, Reply};
+use hob_testkit::{FakeServer, Hold, Reply};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -103,6 +103,30 @@ async fn the_list_says_what_is_loaded_where() {
     }]);
     assert_eq!((&list["data"][0]["loaded"], &list["data"][1]["loaded"]), (&loaded, &json!([])));
     assert_eq!(list["engines"][0]["address"], json!(server.ollama.url()));
+}
+
+#[tokio::test]
+async fn a_download_of_one_client_is_listed_for_all_until_it_ends() {
+    let hold = Hold::new();
+    let held = hold.clone();
+    let server = ModelServer::start(move || {
+        let begun = "{\"status\":\"pulling abc\",\"total\":10,\"completed\":4}\n";
+        Reply::ndjson(begun).then_held(&held, "{\"status\":\"success\"}\n")
+    })
+    .await;
+    let path = "/v1/model-files/downloads";
+    assert_eq!(get(&server.http, path, "").await.1["data"], json!([]));
+    let request = server.http.client.post(server.http.url("/api/pull")).json(&json!({ "model": "tiny" }));
+    let mut pulling = request.send().await.unwrap();
+    pulling.chunk().await.unwrap().expect("the first step");
+    let (status, list) = get(&server.http, path, "").await;
+    assert_eq!(status, 200, "{list}");
+    assert_fits(&document_of(&server.http).await, "ModelDownloads", &list);
+    let expected = json!([{ "model": "tiny", "status": "pulling abc", "total": 10, "completed": 4 }]);
+    assert_eq!(list["data"], expected);
+    hold.release();
+    while pulling.chunk().await.unwrap().is_some() {}
+    assert_eq!(get(&server.http, path, "").await.1["data"], json!([]));
 }
 
 #[tokio::test]

@@ -95,7 +95,9 @@ async fn a_change_keeps_the_comments_is_in_the_audit_log_and_is_reloaded() {
     assert_eq!(report, expected);
     let text = TEXT.replace("= 256", "= 300").replace("[server]\n", "[server]\naccess_log = \"json\"\n");
     assert_eq!(server.text(), text);
-    tokio::time::timeout(WAIT_LIMIT, server.settings.changed()).await.expect("a request to reload");
+    let changed_by = tokio::time::timeout(WAIT_LIMIT, server.settings.changed()).await;
+    let changed_by = changed_by.expect("a request to reload");
+    assert_eq!((changed_by.name.as_str(), changed_by.origin.as_str()), ("owner", "127.0.0.1"));
     let noted = server.team.keys.audit().after(0, 9).unwrap();
     let noted: Vec<(&str, &str)> =
         noted.iter().map(|entry| (entry.event.action.as_str(), entry.event.subject.as_str())).collect();

@@ -314,3 +314,35 @@ async fn a_disconnect_ends_the_run_of_an_agent() {
         tokio::time::timeout(WAIT_LIMIT, fake.hung_up(1)).await.expect("the engine's request ends");
     }
 }
+
+#[tokio::test]
+async fn a_request_selects_among_the_tools_of_its_agent() {
+    let engine = calculating();
+    let server = serving(&engine).await;
+    let listed = server.client.get(server.url("/v1/agents")).send().await.unwrap();
+    let listed: Value = listed.json().await.unwrap();
+    let names = |list: &Value| -> Vec<String> {
+        let entries = list.as_array().unwrap().iter();
+        entries.map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&listed["data"]), ["simple", "orchestrator", "react", "codeact"]);
+    assert_eq!(names(&listed["tools"]), ["calculator", "file_read"]);
+
+    let selecting = |tools: Value| asking(json!({ "agent": "orchestrator", "agent_tools": tools }));
+    assert_eq!(server.chat(&selecting(json!(["calculator"]))).await.status(), 200);
+    assert_eq!(offered(&engine.requests()[0]), ["calculator"]);
+    let refused = server.chat(&selecting(json!(["teleport"]))).await;
+    assert_eq!(refused.status(), 400);
+    let refused: Value = refused.json().await.unwrap();
+    assert_eq!(refused["error"]["param"], "agent_tools", "{refused}");
+}
+
+#[tokio::test]
+async fn a_stranger_sees_only_the_tools_that_compute() {
+    let engine = calculating();
+    let server = reached_from_network(&engine, ServerConfig::default()).await;
+    let listed = server.client.get(server.url("/v1/agents")).send().await.unwrap();
+    let listed: Value = listed.json().await.unwrap();
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(listed["tools"][0]["name"], "calculator");
+}

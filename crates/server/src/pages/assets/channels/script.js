@@ -92,6 +92,7 @@ async function load() {
 
 let linking = 0; // the timer of the next look
 let shownCode = "";
+let isTurnedOn = false; // by this page; Hob then connects
 
 const LINK_TEXTS = {
   idle: "Link an account, so that Hob answers messages in WhatsApp that begin with its name.",
@@ -103,11 +104,14 @@ const LINK_TEXTS = {
 
 function showLink({ enabled, state, code, message }) {
   put("link-text", state === "linked"
-    ? enabled ? "An account is linked, and Hob is connected." : "An account is linked. Set enabled = true under [channel.whatsapp] in config.toml, then restart Hob."
+    ? enabled ? "An account is linked, and Hob is connected."
+      : isTurnedOn ? "WhatsApp is turned on in config.toml. Hob connects now; if it does not, restart it."
+      : "An account is linked. Turn WhatsApp on, or set enabled = true under [channel.whatsapp] in config.toml and run 'hob reload'."
     // Only a page on the machine that runs Hob gets the code. The message says so.
     : state === "scan" && code === null ? "An account is being linked." : LINK_TEXTS[state]);
   put("link-fault", message ?? "");
   $("link-start").hidden = enabled || !["idle", "failed"].includes(state);
+  $("link-enable").hidden = enabled || isTurnedOn || state !== "linked";
   $("link-cancel").hidden = enabled || !["installing", "connecting", "scan"].includes(state);
   $("link-code").hidden = code === null;
   // The code changes now and then; redrawing the same one would move it under the scanner.
@@ -119,7 +123,8 @@ function showLink({ enabled, state, code, message }) {
   shownCode = code?.path ?? "";
   clearTimeout(linking);
   // Codes expire within a minute, and only the bridge knows when.
-  if (["installing", "connecting", "scan"].includes(state) && !document.hidden) linking = setTimeout(loadLink, LINKING_MS);
+  const isChanging = ["installing", "connecting", "scan"].includes(state) || (isTurnedOn && !enabled);
+  if (isChanging && !document.hidden) linking = setTimeout(loadLink, LINKING_MS);
 }
 
 async function loadLink() {
@@ -139,6 +144,14 @@ async function changeLink(button, sent, focusNext) {
 
 $("link-start").addEventListener("click", () => changeLink($("link-start"), () => post("v1/channels/whatsapp"), "link-cancel"));
 $("link-cancel").addEventListener("click", () => changeLink($("link-cancel"), () => remove("v1/channels/whatsapp"), "link-start"));
+
+$("link-enable").addEventListener("click", () => once($("link-enable"), async () => {
+  const answer = await askServer("v1/channels/whatsapp", { method: "PUT" });
+  if (answer?.status !== 200) return put("link-fault", problem(answer));
+  isTurnedOn = true;
+  showLink(answer.body);
+  say($("link-text").textContent);
+}));
 
 // --- a test message ---
 

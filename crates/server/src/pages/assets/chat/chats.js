@@ -1,6 +1,6 @@
 // Conversations on the server: opened, created, and saved turn by turn. What could not be saved is saved later.
 
-const SETTINGS = { model: null, agent: null, system: null, temperature: null, max_tokens: null, documents: null, assistant: null };
+const SETTINGS = { model: null, agent: null, system: null, temperature: null, max_tokens: null, documents: null, tools: null, assistant: null };
 const CHOICE = "hob-chat-choice";
 const LAST_TEXT = 15_000; // characters; browsers send at most 64 KiB from a page that is closed
 
@@ -84,8 +84,8 @@ async function putTurn(chat, turn) {
 }
 
 async function putAnswer(chat, turn) {
-  await callStore("PUT", `${chatPath(chat)}/turns/${encodeURIComponent(turn.id)}/answer`, savedForm(turn.answer));
-  turn.note = "";
+  await callStore("PUT", `${chatPath(chat)}/turns/${encodeURIComponent(turn.id)}/answer`, fittedForm(turn.answer));
+  turn.note = cutNote(turn.answer);
 }
 
 // Answers that are not saved yet, by turn.

@@ -1,9 +1,11 @@
-// The first steps on a new machine: a model, a question, a document. Each is done when the server says so.
+// The first steps on a new machine: an engine, a model, a question, a document. Each is done when the server says so.
 
 const FIRST_RUN_DISMISSED = "hob-first-run-dismissed";
 const FIRST_MODEL = "qwen3:0.6b"; // small enough for any machine
 
-const firstRun = { pulling: false, note: "", steps: null };
+const BUILT_IN_ENGINE = "embedded";
+
+const firstRun = { pulling: false, note: "", steps: null, engine: null, engineNote: "" };
 
 function isFirstRunDismissed() {
   try {
@@ -26,14 +28,19 @@ function dismissFirstRun() {
 // What is true on the server; null when it cannot be known, such as for callers that are not the owner.
 async function firstSteps() {
   const [models, savings] = await Promise.all([askServer("v1/models"), askServer("v1/savings")]);
-  if (models?.status !== 200 || savings?.status !== 200) return null;
+  if (savings?.status !== 200) return null;
   // A server that records no calls does not know whether a question was asked.
   if (savings.body?.recent === undefined || savings.body.message) return null;
+  const hasAsked = savings.body.total_calls > 0 || savings.body.recent.length > 0;
+  // No engine answers. On a machine that was used before, the notice above says enough.
+  if (models !== null && models.status >= 500) return hasAsked ? null : { engine: false, model: false, question: false, document: false };
+  if (models?.status !== 200) return null;
   const memory = await askServer("v1/memory/stats");
   const answering = (models.body?.data ?? []).filter((model) => !["default", "auto", "hob/agent"].includes(model.id) && model.kind !== "embedding");
   return {
+    engine: true,
     model: answering.length > 0,
-    question: savings.body.total_calls > 0 || savings.body.recent.length > 0,
+    question: hasAsked,
     document: memory?.status === 200 && (memory.body?.sources ?? 0) > 0,
   };
 }
@@ -65,8 +72,9 @@ function showFirstRun() {
   $("first-run").replaceChildren(
     node("h2", { id: "first-title", textContent: "First steps" }),
     node("ol", { className: "first-steps" },
-      firstStep(steps.model, "Get a model", node("p", {}, "A small model to start with. Others are on the page ", node("a", { href: "models", textContent: "Models" }), "."),
-        node("div", { className: "row" }, pull, progress, node("span", { className: "quiet", id: "first-note", textContent: firstRun.note }))),
+      ...(steps.engine ? [] : [engineStep()]),
+      firstStep(steps.model, "Get a model", ...(steps.engine ? [] : [node("p", { className: "quiet", textContent: "With an engine, this page offers a model." })]), node("p", { hidden: !steps.engine }, "A small model to start with. Others are on the page ", node("a", { href: "models", textContent: "Models" }), "."),
+        node("div", { className: "row", hidden: !steps.engine }, pull, progress, node("span", { className: "quiet", id: "first-note", textContent: firstRun.note }))),
       firstStep(steps.question, "Ask the first question", node("div", { className: "row" }, ask)),
       firstStep(steps.document, "Add the first document", node("p", {}, "Hob answers from your documents when you add some on the page ",
         node("a", { href: "documents", textContent: "Documents" }), "."))),
@@ -77,9 +85,37 @@ function showFirstRun() {
   if (focused) $(focused)?.focus();
 }
 
+// How to get an engine. The one that is built in needs no other program, so it is offered where it can be chosen here.
+function engineStep() {
+  const { engine, engineNote } = firstRun;
+  const use = node("button", { type: "button", className: "go", id: "first-engine", textContent: "Use the built-in engine" });
+  use.addEventListener("click", () => once(use, useBuiltInEngine));
+  use.hidden = engine === null || !engine.changeable || !engine.choices.includes(BUILT_IN_ENGINE) || engine.value === BUILT_IN_ENGINE;
+  const chosen = engine?.value === BUILT_IN_ENGINE ? "The built-in engine is chosen. Restart Hob to use it: it then downloads a small model." : "";
+  return firstStep(false, "Get an engine",
+    node("p", { textContent: "An engine runs the models, and none answers. Start one, such as Ollama with 'ollama serve'; this page continues by itself. Hob also has an engine of its own." }),
+    node("div", { className: "row" }, use, node("span", { className: "quiet", id: "first-engine-note", textContent: engineNote || chosen })));
+}
+
+// The setting that names the engine; null where it cannot be seen.
+async function engineSetting() {
+  const answer = await askServer("v1/settings");
+  const settings = listOf(answer?.body?.data).flatMap((section) => listOf(section.settings));
+  return settings.find(({ key }) => key === "engine.default") ?? null;
+}
+
+async function useBuiltInEngine() {
+  const answer = await patch("v1/settings", { settings: { "engine.default": BUILT_IN_ENGINE } });
+  firstRun.engineNote = answer?.status === 200 ? "" : problem(answer);
+  firstRun.engine = await engineSetting();
+  showFirstRun();
+  say($("first-engine-note").textContent);
+}
+
 async function lookAtFirstRun() {
   if (isFirstRunDismissed()) return;
   firstRun.steps = await firstSteps();
+  if (firstRun.steps?.engine === false) firstRun.engine = await engineSetting();
   showFirstRun();
   $("first-run").dataset.known = String(firstRun.steps !== null);
 }
@@ -124,6 +160,8 @@ async function readPullProgress(body) {
 function beginFirstRun() {
   if (isFirstRunDismissed()) return;
   const look = new MutationObserver(async () => {
+    // Without an engine the page says how to get one, and looks again when one answers.
+    if (connection.text === STATE_TEXTS.engine[1]) return lookAtFirstRun();
     if ($("connection").dataset.state !== "good") return;
     look.disconnect();
     await lookAtFirstRun();

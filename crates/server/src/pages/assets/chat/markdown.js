@@ -55,7 +55,10 @@ class MarkdownView {
       return true;
     }
     if (complete) {
-      replaceNodes(this.#box, 0, joinedNodes(answer.pieces));
+      const nodes = joinedNodes(answer.pieces);
+      // Only a whole answer: what still grows would be coloured again with every word.
+      colourCode(nodes);
+      replaceNodes(this.#box, 0, nodes);
       this.#complete = text;
       return true;
     }

@@ -71,6 +71,7 @@ const watch = new ServerWatch((state) => {
 async function loadAll() {
   lookForDocuments();
   lookForAssistants();
+  lookForAgents();
   lookForPrices();
   await loadList();
   await saveWhatIsMissing();

@@ -1,4 +1,4 @@
-// The settings of a conversation: model, agent, documents, system prompt, temperature and length. They are saved with it.
+// The settings of a conversation: model, agent, tools, documents, system prompt, temperature and length. They are saved with it.
 
 // Shows the settings of the conversation in the form.
 function showSettings() {
@@ -14,7 +14,8 @@ function showSettings() {
   set("temperature", temperature);
   set("max-tokens", max_tokens);
   showAssistants(assistant);
-  $("settings-open").classList.toggle("changed", Boolean(system) || temperature !== null || max_tokens !== null);
+  showTools();
+  $("settings-open").classList.toggle("changed", Boolean(system) || temperature !== null || max_tokens !== null || chat.settings.tools !== null);
 }
 
 function changeSettings(changes) {

@@ -99,6 +99,7 @@ function hearStep(answer, step) {
   const id = String(step.id ?? "");
   if (!("success" in step)) {
     if (answer.steps.length < MOST_STEPS) answer.steps.push({ id, ...readStep(step), success: null });
+    else warn(answer, ["steps-omitted"]);
     return;
   }
   const begun = answer.steps.find((one) => one.id === id && one.success === null);

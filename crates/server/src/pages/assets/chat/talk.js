@@ -156,6 +156,7 @@ function requestFor(asked, turn, model) {
     messages: messagesFor(pathTo(turn), system, { pictures: supports(model, "vision") !== false }),
     ...Object.fromEntries(Object.entries(own).filter(([, value]) => value !== null)),
     ...(agent ? { agent, steps: true } : {}),
+    ...(agent && chosenTools(asked.settings) !== null ? { agent_tools: chosenTools(asked.settings) } : {}),
     ...(usesDocuments(asked) ? { documents: true } : {}),
   };
 }

@@ -11,6 +11,7 @@ const WARNINGS = new Map([
   ["loop-stopped", "The model repeated the same tool call, so it was stopped here."],
   ["fallback-model", "The default model was not available, so another model answered."],
   ["nothing-indexed", "No documents are indexed, so the answer uses none."],
+  ["steps-omitted", "Only the first 200 steps are shown."],
   ["cloud-fallback", "No local engine could answer, so a cloud provider answered."],
 ]);
 // Some have a value: `max-tokens=4096`.

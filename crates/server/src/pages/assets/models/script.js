@@ -86,7 +86,9 @@ async function load() {
   showModels(answer.body);
   const isFirst = $("content").hidden;
   $("content").hidden = false;
-  if (isFirst) search();
+  if (!isFirst) return;
+  search();
+  loadDownloads();
 }
 
 // --- changes ---
@@ -96,8 +98,10 @@ async function useAsDefault(model, button) {
     const answer = await patch("v1/settings", { settings: { "intelligence.default_model": model.id } });
     if (answer?.status !== 200) return showFailure(problem(answer));
     await load();
-    const note = answer.body?.after_restart?.length ? " Restart Hob to use it." : "";
-    showDone(`${model.id} is the default model in the settings.${note}`);
+    const { changed = [], after_restart: later = [] } = answer.body ?? {};
+    // Nothing changed although another model is the default: another setting decides.
+    if (changed.length === 0) return showFailure(`${model.id} is chosen in the settings, but [server] model overrides it. Remove that line from config.toml.`);
+    showDone(`${model.id} is the default model.${later.length > 0 ? " Restart Hob to use it." : ""}`);
   });
 }
 
@@ -173,10 +177,43 @@ $("search-form").addEventListener("submit", (event) => {
 
 // --- downloads ---
 
-let download = null; // the one in progress
+let download = null; // the one of this page: { name, controller }
+
+const PROGRESS_MS = 1500;
+let progressTimer = 0;
+
+// Those that other pages and other programs have begun. The stream of changes says when one begins and ends; the progress is asked for.
+async function loadDownloads() {
+  clearTimeout(progressTimer);
+  const answer = await askServer("v1/model-files/downloads");
+  if (answer?.status !== 200) return;
+  const others = listedDownloads(answer.body?.data ?? []);
+  $("downloads-section").hidden = others.length === 0;
+  fill("downloads", others.map(downloadCard));
+  clearTimeout(progressTimer);
+  if (others.length > 0 && !document.hidden) progressTimer = setTimeout(loadDownloads, PROGRESS_MS);
+}
+
+// One download of this page has its own card.
+function listedDownloads(all) {
+  const own = all.findIndex(({ model }) => model === download?.name);
+  return all.filter((_, index) => index !== own);
+}
+
+function downloadCard({ model, status, total, completed }) {
+  const bar = node("progress", { max: 1, ariaLabel: `Download of ${model}` });
+  if (total) bar.value = (completed ?? 0) / total;
+  return node("li", { className: "card" },
+    node("h3", { textContent: model }),
+    bar,
+    node("p", { className: "quiet", textContent: stepText({ status, total, completed }) }));
+}
+
+const stepText = (step) =>
+  [step.status, step.total ? `${bytes(step.completed ?? 0)} of ${bytes(step.total)}` : ""].filter(Boolean).join(" · ");
 
 function showStep(step) {
-  put("pull-text", [step.status, step.total ? `${bytes(step.completed ?? 0)} of ${bytes(step.total)}` : ""].filter(Boolean).join(" · "));
+  put("pull-text", stepText(step));
   if (step.total) $("pull-bar").value = (step.completed ?? 0) / step.total;
   else $("pull-bar").removeAttribute("value");
 }
@@ -195,7 +232,8 @@ function endPull(title, fault = "") {
 
 async function pull(name) {
   if (download !== null) return showFailure("Another download is in progress on this page. Wait for its end, or cancel it.");
-  const own = download = new AbortController();
+  const own = new AbortController();
+  download = { name, controller: own };
   put("pull-title", `Downloading ${name}`);
   put("pull-fault", "");
   showStep({ status: "Keep this page open. Closing it stops the download; the next download continues where it stopped" });
@@ -234,7 +272,7 @@ async function readSteps(body) {
   return last;
 }
 
-$("pull-cancel").addEventListener("click", () => download?.abort());
+$("pull-cancel").addEventListener("click", () => download?.controller.abort());
 $("pull-close").addEventListener("click", () => {
   $("pull-card").hidden = true;
   $("query").focus();
@@ -242,5 +280,5 @@ $("pull-close").addEventListener("click", () => {
 addEventListener("beforeunload", (event) => { if (download !== null) event.preventDefault(); });
 
 whenKeyIsGiven(load);
-live({ models: load });
+live({ models: load, downloads: loadDownloads });
 load();

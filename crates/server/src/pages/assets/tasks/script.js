@@ -239,17 +239,37 @@ function previewSoon() {
 
 function showKind() {
   for (const one of form.querySelectorAll("[data-kind]")) one.hidden = one.dataset.kind !== kind();
-  if (kind() === "once" && field("once").value === "") {
-    const later = new Date(Date.now() + FAR_AHEAD_MS);
-    const two = (number) => String(number).padStart(2, "0");
-    field("once").value = `${later.getFullYear()}-${two(later.getMonth() + 1)}-${two(later.getDate())}T${two(later.getHours())}:00`;
+  suggestOnce();
+}
+
+let suggested = ""; // the time that the page has filled in
+
+// Fills in a time in the zone of the task, until the user enters another time.
+function suggestOnce() {
+  if (kind() !== "once" || field("once").value !== suggested) return;
+  const zone = field("timezone").value.trim() || field("timezone").placeholder;
+  suggested = wallTime(new Date(Date.now() + FAR_AHEAD_MS), zone);
+  field("once").value = suggested;
+}
+
+// The full hour of a moment as the clocks of a zone show it, in the form of the input. A zone that the browser does not know is that of the browser.
+function wallTime(moment, zone) {
+  const parts = { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", hourCycle: "h23" };
+  let shown;
+  try {
+    shown = new Intl.DateTimeFormat("en-GB", { ...parts, timeZone: zone || undefined });
+  } catch {
+    shown = new Intl.DateTimeFormat("en-GB", parts);
   }
+  const { year, month, day, hour } = Object.fromEntries(shown.formatToParts(moment).map(({ type, value }) => [type, value]));
+  return `${year}-${month}-${day}T${hour}:00`;
 }
 
 field("schedule_type").addEventListener("change", () => {
   showKind();
   preview();
 });
+field("timezone").addEventListener("input", suggestOnce);
 for (const name of ["cron", "words", "every", "unit", "once", "timezone"]) field(name).addEventListener("input", previewSoon);
 
 // The choices are loaded when the form is opened for the first time.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use hob_app::AskService;
 use hob_channels::whatsapp::{WhatsappInstaller, WhatsappLinking, WhatsappProgram};
+use hob_config::Environment;
 use hob_keys::KeyRole;
-use hob_server::ServerParts;
+use hob_server::{ServerParts, ServerSettings};
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 use tempfile::TempDir;
@@ -39,9 +40,10 @@ async fn use_channels_on(device: Device) {
     let server = MessageServer::start().await;
     let browser = Browser::open(device).await;
     browser.go(&server.http.url("/channels")).await;
-    browser.shows("channels", "connected").await;
+    browser.shows("count", "1 of 1 channel connected").await;
+    assert!(!browser.text("channels").await.contains("not connected"));
     browser.shows("messages", "when is dinner?").await;
-    browser.shows("connection", "connected").await;
+    browser.until("document.getElementById('connection-text').textContent === 'connected'").await;
     let trusted = browser.text("trust-card").await;
     for text in ["the agent simple", "telegram:ann", "may act", "slack:ben", "may be read"] {
         assert!(trusted.contains(text), "{text}: {trusted}");
@@ -102,7 +104,10 @@ async fn linkable() -> (TestServer, TempDir) {
     let program = WhatsappProgram { node: node.into(), script, auth_dir };
     let system = Arc::new(AskService::new(plain_parts(Arc::new(ScriptedEngine::saying(&["hi"])))));
     let linking = Some(Arc::new(WhatsappLinking::new(program, installer)));
-    let parts = ServerParts { linking, ..ServerParts::from(system) };
+    let home = directory.path().as_os_str().to_owned();
+    let environment: Environment = [("HOB_HOME", home)].into_iter().collect();
+    let settings = Some(Arc::new(ServerSettings::new(environment)));
+    let parts = ServerParts { linking, settings, ..ServerParts::from(system) };
     (TestServer::start_parts(parts, loopback_config()).await, directory)
 }
 
@@ -128,7 +133,13 @@ async fn without_channels_the_page_leads_to_a_linked_account() {
     click(&browser, "#link-start").await;
     browser.shows("link-text", "scan this code").await;
     std::fs::write(directory.path().join("scanned"), "").unwrap();
-    browser.shows("link-text", "An account is linked. Set enabled = true under [channel.whatsapp]").await;
+    browser.shows("link-text", "An account is linked. Turn WhatsApp on").await;
+    assert_accessible(&browser, "with a linked account").await;
+    click(&browser, "#link-enable").await;
+    browser.shows("link-text", "WhatsApp is turned on in config.toml. Hob connects now").await;
+    let written = std::fs::read_to_string(directory.path().join("config.toml")).unwrap();
+    assert_eq!(written, "[channel.whatsapp]\nenabled = true\n");
+    assert_eq!(browser.text("link-enable").await, "");
     assert_eq!(
         (browser.text("link-start").await, browser.text("link-cancel").await),
         (String::new(), String::new())
@@ -162,4 +173,13 @@ async fn the_channels_page_passes_the_accessibility_check() {
         assert_accessible(&browser, &format!("{device:?}")).await;
         assert_nothing_sticks_out(&browser, device).await;
     }
+}
+
+#[tokio::test]
+async fn only_a_linked_account_can_be_turned_on() {
+    let (server, directory) = linkable().await;
+    let request = server.client.put(server.url("/v1/channels/whatsapp"));
+    let refused = request.send().await.unwrap();
+    assert_eq!(refused.status(), 400);
+    assert!(!directory.path().join("config.toml").exists());
 }

@@ -1,4 +1,4 @@
-//! The first steps on a new machine: a model, a question, a document.
+//! The first steps on a new machine: an engine, a model, a question, a document.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hob_app::startup::memory::{MemoryWiring, open_memory};
 use hob_app::startup::telemetry::telemetry_options;
 use hob_app::{AskService, AskServiceParts, Databases, ModelLibrary, hob_database};
-use hob_config::Config;
+use hob_config::{Config, Environment};
 use hob_core::{CollectionName, Engine};
 use hob_engines::pool::EnginePool;
 use hob_engines::{Endpoint, EndpointOptions, Ollama};
 use hob_memory::{IndexRequest, MemoryBackend, MemoryService};
-use hob_server::ServerParts;
+use hob_server::{ServerParts, ServerSettings};
 use hob_telemetry::TelemetryService;
-use hob_testkit::{FakeServer, Reply};
+use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -144,5 +144,60 @@ async fn the_steps_stay_away_once_they_are_hidden() {
     assert_eq!(browser.text("first-run").await, "");
     browser.reload().await;
     browser.until("document.getElementById('connection').dataset.state === 'good'").await;
+    assert_eq!(browser.text("first-run").await, "");
+}
+
+/// A server whose engine can be away, with `config.toml` and a record of calls.
+async fn server_of(engine: &Arc<ScriptedEngine>, home: &TempDir) -> (TestServer, TelemetryService) {
+    let record = TelemetryService::open(&telemetry_options(&Config::default()), hob_database(home.path()));
+    let path = home.path().as_os_str().to_owned();
+    let environment: Environment = [("HOB_HOME", path)].into_iter().collect();
+    let parts = plain_parts(Arc::clone(engine) as Arc<dyn Engine>);
+    let system = AskService::new(AskServiceParts { log: Arc::new(record.clone()), ..parts });
+    let parts = ServerParts {
+        record: record.clone(),
+        settings: Some(Arc::new(ServerSettings::new(environment))),
+        ..ServerParts::from(Arc::new(system))
+    };
+    (TestServer::start_parts(parts, loopback_config()).await, record)
+}
+
+#[tokio::test]
+async fn without_an_engine_the_first_step_is_to_get_one() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]).with_models(&["m"]));
+    engine.set_gone(true);
+    let (server, _) = server_of(&engine, &home).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/")).await;
+    browser.shows("first-run", "Get an engine").await;
+    browser.shows("first-engine", "Use the built-in engine").await;
+    for device in [Device::DESKTOP, Device::DARK, Device::PHONE] {
+        browser.set_device(device).await;
+        assert_accessible(&browser, &format!("no engine, {device:?}")).await;
+        browser.assert_fits_the_screen(&format!("{device:?}")).await;
+    }
+    browser.click("#first-engine").await;
+    browser.shows("first-engine-note", "Restart Hob to use it").await;
+    let written = std::fs::read_to_string(home.path().join("config.toml")).unwrap();
+    assert!(written.contains("default = \"embedded\""), "{written}");
+    // The engine starts.
+    engine.set_gone(false);
+    browser.until("document.getElementById('connection-text').textContent === 'ready'").await;
+    browser.shows("first-run", "Ask the first question").await;
+    assert!(!browser.text("first-run").await.contains("Get an engine"));
+}
+
+#[tokio::test]
+async fn on_a_machine_that_was_used_before_an_engine_that_is_away_brings_no_first_steps() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]).with_models(&["m"]));
+    engine.set_gone(true);
+    let (server, record) = server_of(&engine, &home).await;
+    record.store().unwrap().record_batch(&[call(None, None)], record.prices()).unwrap();
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/")).await;
+    browser.shows("notice", "No engine answers.").await;
+    browser.until("document.getElementById('first-run').dataset.known === 'false'").await;
     assert_eq!(browser.text("first-run").await, "");
 }

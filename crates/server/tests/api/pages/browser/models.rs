@@ -130,9 +130,7 @@ async fn a_model_becomes_the_default_in_the_settings() {
     browser.reload().await;
     browser.shows("models", "tinyllama:latest").await;
     press_action(&browser, "Use as default tinyllama:latest").await;
-    browser
-        .shows("notice", "tinyllama:latest is the default model in the settings. Restart Hob to use it.")
-        .await;
+    browser.shows("notice", "tinyllama:latest is the default model.").await;
     let written = std::fs::read_to_string(server.home.path().join("config.toml")).unwrap();
     assert!(written.contains("default_model = \"tinyllama:latest\""), "{written}");
     assert_eq!(browser.complaints().await, Vec::<String>::new());
@@ -150,6 +148,31 @@ async fn a_model_that_is_downloaded_elsewhere_appears_by_itself() {
     let request = server.http.client.post(server.http.url("/api/pull")).json(&pulled);
     assert_eq!(request.send().await.unwrap().status(), 200);
     browser.shows("models", "tinyllama:latest").await;
+}
+
+#[tokio::test]
+async fn a_download_of_another_page_is_shown_until_it_ends() {
+    let hold = Hold::new();
+    let held = hold.clone();
+    let server =
+        ModelServer::start(move || Reply::ndjson(FIRST_STEPS).then_held(&held, "{\"status\":\"success\"}\n"))
+            .await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/models")).await;
+    browser.shows("connection", "connected").await;
+    browser.shows("found", "qwen3:8b").await;
+    let request = server.http.client.post(server.http.url("/api/pull")).json(&json!({ "model": "tiny" }));
+    let mut pulling = request.send().await.unwrap();
+    browser.shows("downloads", "tiny").await;
+    browser.shows("downloads", "of 10\u{a0}GB").await;
+    assert_accessible(&browser, "a download of another page").await;
+    // A page that is opened later shows it too.
+    browser.reload().await;
+    browser.shows("downloads", "tiny").await;
+    hold.release();
+    while pulling.chunk().await.unwrap().is_some() {}
+    browser.until("document.getElementById('downloads-section').hidden").await;
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
 #[tokio::test]

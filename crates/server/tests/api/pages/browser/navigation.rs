@@ -1,11 +1,15 @@
 //! The navigation and the theme, which all pages have.
 
+use std::sync::Arc;
+
+use hob_config::ServerConfig;
+use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
 use super::axe::assert_accessible;
 use super::chromium::{Browser, Device};
 use crate::admin::usage::TeamParts;
-use crate::fixtures::loopback_config;
+use crate::fixtures::{loopback_config, reached_from_network};
 use crate::support::TestServer;
 
 const TAB: &str = "\u{e004}";
@@ -46,6 +50,8 @@ async fn every_page_has_the_navigation_and_marks_itself() {
         ("/", "Chat"),
         ("/documents", "Documents"),
         ("/tasks", "Tasks"),
+        ("/channels", "Channels"),
+        ("/models", "Models"),
         ("/dashboard", "Activity"),
         ("/team", "Team"),
         ("/settings", "Settings"),
@@ -57,6 +63,14 @@ async fn every_page_has_the_navigation_and_marks_itself() {
         for link in ["Chat", "Documents", "Tasks", "Channels", "Models", "Activity", "Team", "Settings"] {
             assert!(links.contains(link), "{path}: {links}");
         }
+        browser
+            .until("['connected', 'ready'].includes(document.getElementById('connection-text').textContent)")
+            .await;
+        let complaints = browser.complaints().await;
+        // What this server does not have, it refuses.
+        let errors: Vec<_> =
+            complaints.into_iter().filter(|line| !line.contains("Failed to load resource")).collect();
+        assert_eq!(errors, Vec::<String>::new(), "{path}");
     }
     // A link of the navigation works.
     browser
@@ -64,7 +78,21 @@ async fn every_page_has_the_navigation_and_marks_itself() {
         .await;
     browser.until("location.pathname === '/team'").await;
     browser.shows("no-keys", "No key yet").await;
-    browser.shows("connection", "connected").await;
+    browser.until("document.getElementById('connection-text').textContent === 'connected'").await;
+}
+
+#[tokio::test]
+async fn a_stranger_reads_one_sentence_on_the_pages_of_the_owner() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let server = reached_from_network(&engine, ServerConfig::default()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    for path in ["/channels", "/models", "/settings", "/team"] {
+        browser.go(&server.url(path)).await;
+        browser.shows("denied", "This page is for the owner").await;
+        let errors = browser.complaints().await;
+        assert!(errors.iter().all(|line| line.contains("Failed to load resource")), "{path}: {errors:?}");
+    }
+    assert!(engine.requests().is_empty());
 }
 
 #[tokio::test]

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hob_agents::agent;
 use hob_engines::Style;
 use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
 use serde_json::{Value, json};
@@ -307,11 +306,12 @@ async fn a_question_without_a_saved_answer_says_so() {
 async fn the_steps_of_an_agent_are_shown() {
     let server = server_with(parts(calculating())).await;
     let browser = page_at(&server, Device::DESKTOP).await;
+    until(&browser, "document.getElementById('agent').options.length > 1").await;
     let offered =
         browser.run("return [...document.getElementById('agent').options].map((one) => one.value)").await;
     let offered: Vec<String> = serde_json::from_value(offered).unwrap();
     assert_eq!(offered[0], "");
-    assert!(offered[1..].iter().all(|name| agent(name).is_some()), "{offered:?}");
+    assert_eq!(offered[1..], hob_app::AGENTS);
 
     select(&browser, "agent", "orchestrator").await;
     ask_and_wait(&browser, "What is 17 times 23?").await;
@@ -332,4 +332,49 @@ async fn the_steps_of_an_agent_are_shown() {
     browser.go(&server.url("/")).await;
     browser.shows("connection", "ready").await;
     assert_eq!(browser.run("return document.getElementById('agent').value").await, "orchestrator");
+}
+
+#[tokio::test]
+async fn code_is_coloured_and_formulas_are_mathml() {
+    const ANSWER: &str = "```rust\nfn main() { let a = \"<b>\"; } // it\n```\n\nThen \\(x^2\\), and\n\n$$\\frac{1}{2}$$\n\n$\\unknown{x}$";
+    let server = server_for(Arc::new(ScriptedEngine::saying(&[ANSWER]))).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    ask_and_wait(&browser, "Show me").await;
+    let spans = "return [...document.querySelectorAll('.answer code span')].map((one) => [one.className, one.textContent])";
+    let expected = json!([
+        ["code-keyword", "fn"],
+        ["code-keyword", "let"],
+        ["code-string", "\"<b>\""],
+        ["code-comment", "// it"],
+    ]);
+    assert_eq!(browser.run(spans).await, expected);
+    let code = browser.run("return document.querySelector('.answer pre code').textContent").await;
+    assert_eq!(code, "fn main() { let a = \"<b>\"; } // it");
+    let formulas = "return [...document.querySelectorAll('.answer math')].map((one) => [one.namespaceURI.split('/').pop(), one.firstElementChild.localName])";
+    assert_eq!(browser.run(formulas).await, json!([["MathML", "msup"], ["MathML", "mfrac"]]));
+    let source = browser.run("return document.querySelector('.answer .formula').textContent").await;
+    assert_eq!(source, "$\\unknown{x}$");
+    for device in [Device::DESKTOP, Device::DARK, Device::PHONE] {
+        browser.set_device(device).await;
+        assert_accessible(&browser, &format!("code and formulas: {device:?}")).await;
+        browser.assert_fits_the_screen("code and formulas").await;
+    }
+    assert_eq!(script_errors(&browser).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_to_save_is_saved_in_part_and_says_so() {
+    const SAID: &str = "document.querySelector('.outcome')?.textContent.includes('Only the beginning of this answer is saved')";
+    let long: &'static str = "word ".repeat(300_000).leak();
+    let server = server_for(Arc::new(ScriptedEngine::saying(vec![long].leak()))).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    ask_and_wait(&browser, "Tell me everything").await;
+    until(&browser, SAID).await;
+    let shown = browser.run("return chat.shown.answer.text.length").await;
+    assert_eq!(shown, json!(long.len()), "the page has all of it");
+    let saved = only_chat(&server).await;
+    let answer = &saved["data"][0]["answer"];
+    assert_eq!((answer["text"].as_str().unwrap().len(), &answer["ending"]), (1 << 20, &json!("cut")));
+    browser.reload().await;
+    until(&browser, SAID).await;
 }

@@ -1,14 +1,18 @@
 //! The list of conversations.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
+use hob_app::AskService;
+use hob_conversations::{NewChat, ResponseOwner, SavedSettings};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
-use super::{ENTER, choose_in_list, click, count, page_at, server_for, until};
+use super::{ENTER, choose_in_list, click, count, page_at, saving_chats, server_for, until};
+use crate::fixtures::loopback_config;
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::{Browser, Device};
-use crate::support::TestServer;
+use crate::support::{TestServer, plain_parts};
 
 async fn create_chats(server: &TestServer, titles: impl IntoIterator<Item = String>) {
     for title in titles {
@@ -100,4 +104,30 @@ async fn a_list_of_ten_thousand_conversations_has_few_nodes() {
             return seen;
         })().then(done);";
     assert_eq!(browser.run_async(measure).await, json!(vec![[true, true]; 5]));
+}
+
+#[tokio::test]
+async fn ten_thousand_saved_conversations_are_listed_by_pages_and_found_by_words() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let parts = saving_chats(Arc::new(AskService::new(plain_parts(engine))));
+    let chats = parts.chats.clone().unwrap();
+    let created = tokio::task::spawn_blocking(move || {
+        for number in 0..10_000 {
+            let chat =
+                NewChat { title: Some(format!("Chat {number} of many")), settings: SavedSettings::default() };
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 + number);
+            chats.create(&ResponseOwner::owner(), &chat, at).unwrap().expect("room for it");
+        }
+    });
+    created.await.unwrap();
+    let server = TestServer::start_parts(parts, loopback_config()).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    browser.shows("list", "Chat 9999 of many").await;
+    let scroll = "({ it() { const list = document.getElementById('list-scroll'); list.scrollTop = list.scrollHeight; \
+        return listed.items.length >= 300; } }).it()";
+    until(&browser, scroll).await;
+    assert!(titles(&browser).await.as_array().unwrap().len() < 100, "only what is visible has nodes");
+    browser.run("document.getElementById('search').focus()").await;
+    browser.press("1234").await;
+    until(&browser, &are(&["Chat 1234 of many"])).await;
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
-use super::{page_at, server_for};
+use super::{ask, page_at, server_for, settled, until};
 use crate::pages::browser::chromium::Device;
 
 /// Texts of one long block each, and the selector of its parts.
@@ -59,6 +59,8 @@ async fn a_streamed_text_looks_like_the_complete_text() {
         const shown = async (text, fill) => {{
             const box = document.createElement('div');
             await fill(new MarkdownView(box), text);
+            // Only a complete text is coloured.
+            box.querySelectorAll('code span').forEach((part) => part.replaceWith(part.textContent));
             box.normalize();
             return box.innerHTML;
         }};
@@ -123,4 +125,33 @@ async fn slow_rendering_happens_less_often() {
     let seen = browser.run_async(watch).await;
     assert!(seen[0].as_u64() >= Some(2) && seen[0].as_u64() < Some(8), "pictures: {seen}");
     assert_eq!(seen[1], json!(true), "the last words are seen, though nothing came behind them");
+}
+
+/// Compares times of one run with each other, so that a slow machine does not matter.
+#[tokio::test]
+async fn the_page_stays_responsive_during_an_answer_of_fifty_thousand_tokens() {
+    let words: Vec<&'static str> =
+        (0..50_000).map(|number| if number % 40 == 39 { "end.\n\n" } else { "word " }).collect();
+    let server = server_for(Arc::new(ScriptedEngine::saying(words.leak()))).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    browser
+        .run(
+            "globalThis.watched = { began: performance.now(), busy: 0, turns: 0, ended: 0 };
+             new PerformanceObserver((list) => list.getEntries().forEach(({ duration }) => { watched.busy += duration; }))
+                 .observe({ entryTypes: ['longtask'] });
+             const turn = () => { watched.turns += 1; if (watched.ended === 0) setTimeout(turn, 0); };
+             turn();",
+        )
+        .await;
+    ask(&browser, "Tell me everything").await;
+    // The next question can be written meanwhile.
+    browser.press("Thanks").await;
+    until(&browser, "document.getElementById('question').value === 'Thanks'").await;
+    settled(&browser).await;
+    let seen = browser
+        .run("watched.ended = performance.now(); return [watched.turns, watched.busy / (watched.ended - watched.began)]")
+        .await;
+    assert!(seen[0].as_u64() > Some(20), "turns of the page, and the part of the time it was busy: {seen}");
+    assert!(seen[1].as_f64() < Some(0.9), "turns of the page, and the part of the time it was busy: {seen}");
+    assert_eq!(browser.run("return chat.shown.answer.text.split(' ').length > 48_000").await, json!(true));
 }

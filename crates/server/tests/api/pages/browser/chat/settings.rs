@@ -6,7 +6,10 @@ use hob_core::Role;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
-use super::{ENTER, ask_and_wait, click, get, only_chat, page_at, press_button, select, server_for, until};
+use super::{
+    ENTER, ask_and_wait, click, get, only_chat, page_at, press_button, select, server_for, server_with, until,
+};
+use crate::fixtures::{calculating, offered, parts};
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::{Browser, Device};
 
@@ -89,4 +92,29 @@ async fn assistants_are_saved_chosen_renamed_and_deleted() {
     click(&browser, "#ask-yes").await;
     until(&browser, &format!("{chosen} === 'None'")).await;
     assert_eq!(get(&server, "/v1/saved-assistants").await["data"], json!([]));
+}
+
+#[tokio::test]
+async fn an_assistant_has_a_choice_of_tools() {
+    let engine = calculating();
+    let server = server_with(parts(Arc::clone(&engine) as _)).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    until(&browser, "document.getElementById('agent').options.length > 1").await;
+    click(&browser, "#settings-open").await;
+    assert_eq!(browser.text("tools-field").await, "", "without an agent there are no tools");
+    select(&browser, "agent", "orchestrator").await;
+    browser.shows("tools-field", "All tools").await;
+    click(&browser, "#all-tools").await;
+    browser.shows("tools-list", "file_read").await;
+    click(&browser, "#tools-list input[value=file_read]").await;
+    assert_accessible(&browser, "with a choice of tools").await;
+    press_button(&browser, "#settings", "Save as new…").await;
+    browser.press(&format!("Calculator{ENTER}")).await;
+    let chosen = "document.getElementById('assistant').selectedOptions[0]?.text";
+    until(&browser, &format!("{chosen} === 'Calculator'")).await;
+    press_button(&browser, "#settings", "Done").await;
+    ask_and_wait(&browser, "What is 17 times 23?").await;
+    assert_eq!(offered(&engine.requests()[0]), ["calculator"]);
+    let saved = get(&server, "/v1/saved-assistants").await;
+    assert_eq!(saved["data"][0]["settings"]["tools"], json!(["calculator"]));
 }

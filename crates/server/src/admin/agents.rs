@@ -1,0 +1,26 @@
+//! `GET /v1/agents`: the agents, and the tools that the caller's agent may use.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::Extensions;
+use hob_app::AGENTS;
+use serde_json::{Value, json};
+
+use crate::request_context::RequestContext;
+use crate::state::ServerState;
+
+/// Characters of a description.
+const MAX_DESCRIPTION: usize = 300;
+
+pub(crate) async fn list(State(state): State<Arc<ServerState>>, extensions: Extensions) -> Json<Value> {
+    let permit = RequestContext::permit(&extensions);
+    let tools = state.system.tools();
+    let allowed = tools.specs().filter(|spec| permit.allows(spec)).map(|spec| {
+        let description: String = spec.description.chars().take(MAX_DESCRIPTION).collect();
+        json!({ "name": spec.name, "description": description, "reach": spec.reach.as_str() })
+    });
+    let agents = AGENTS.map(|name| json!({ "name": name, "default": state.system.agent() == Some(name) }));
+    Json(json!({ "object": "list", "data": agents, "tools": allowed.collect::<Vec<_>>() }))
+}
