@@ -12,8 +12,8 @@ use hob_config::ServerConfig;
 
 use crate::access_log::AccessLogWriter;
 use crate::admin::{
-    agents, audit, calls, channel_details, channels, documents, events, feedback, folders, health, keys, memory,
-    metrics, model_files, openapi, savings, settings, tasks, usage,
+    agents, audit, calls, channel_details, channels, documents, events, feedback, folders, health, keys,
+    memory, metrics, model_files, openapi, savings, settings, tasks, usage,
 };
 use crate::anthropic::{self, messages};
 use crate::chats::{assistants, saved, turns};
