@@ -3,6 +3,7 @@
 //! Knows no network, no disk and no runtime.
 
 pub mod charset;
+mod escape;
 pub mod markdown;
 mod math;
 pub mod readable;

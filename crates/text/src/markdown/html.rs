@@ -10,6 +10,7 @@ use pulldown_cmark::{
 use url::Url;
 
 use super::source::{MarkdownSource, is_line_break};
+use crate::escape::escaped;
 use crate::math::{FormulaPlace, math_ml};
 
 /// Elements inside each other. Deeper ones get no tags, because browsers stop nesting too.
@@ -275,20 +276,6 @@ impl HtmlRenderer {
     fn escape(&mut self, text: &str) {
         self.out.push_str(&escaped(text));
     }
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 /// The address in its normal form, if it is absolute and leads to the web or to a mailbox.

@@ -1,11 +1,21 @@
 //! Reads a formula and writes its MathML. A part that is unknown makes the whole formula unknown.
 
+use super::cells::CellAlignment;
 use super::letters::LetterStyle;
 use super::symbols::{AccentPlace, SymbolKind, accent, space, symbol};
-use super::{FormulaPlace, escaped};
+use crate::escape::escaped;
 
 /// Parts inside each other.
 const MAX_DEPTH: usize = 32;
+
+/// Where a formula stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FormulaPlace {
+    /// In a line of text.
+    Line,
+    /// On its own.
+    Block,
+}
 
 /// A part of a formula, before its scripts.
 struct Atom {
@@ -461,26 +471,6 @@ impl<'a> FormulaParser<'a> {
         let (taken, rest) = self.rest.split_at(bytes);
         self.rest = rest;
         taken
-    }
-}
-
-/// How the cells of a table are aligned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CellAlignment {
-    Center,
-    Left,
-    /// Right and left in turn, so that the signs between them are below each other.
-    Alternating,
-}
-
-impl CellAlignment {
-    fn class(self, column: usize) -> &'static str {
-        match self {
-            CellAlignment::Center => "",
-            CellAlignment::Left => " class=\"left\"",
-            CellAlignment::Alternating if column % 2 == 0 => " class=\"right\"",
-            CellAlignment::Alternating => " class=\"left\"",
-        }
     }
 }
 
