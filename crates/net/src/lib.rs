@@ -3,6 +3,7 @@
 //! Knows nothing of engines, pages or channels, and sends no request.
 
 pub mod chosen_host;
+mod client_tls;
 pub mod egress;
 mod error;
 mod http_client;
@@ -12,6 +13,7 @@ mod server_tls;
 mod tls;
 pub mod trace_context;
 
+pub use client_tls::{TlsClient, TlsClientSocket, connect_tcp};
 pub use error::root_cause;
 pub use http_client::{
     CertificateCheck, DEFAULT_CONNECT_TIMEOUT, FixedAddress, HttpClientOptions, ProxyUse, RedirectPolicy,
