@@ -1,7 +1,7 @@
 //! Answers messages. The text of a message is data: its sender and the configuration decide what an agent may do for it, never
 //! its text.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
@@ -9,13 +9,17 @@ use async_trait::async_trait;
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::tool::MEMORY_SEARCH_TOOLS;
 use hob_core::{
-    AgentPreference, Ask, AskError, Caller, CallerRole, EngineError, GenerateRequest, Message, Permit, Reach,
-    RequestSource, Role, random_id,
+    AgentPreference, Ask, AskError, Caller, CallerRole, Content, ContentPart, EngineError, GenerateRequest,
+    Message, Permit, Reach, RequestSource, Role, random_id,
 };
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
+use crate::attachments::{FileReader, ReadFiles};
+use crate::blocking::blocking;
 use crate::inbox::{HandlerResult, MessageHandler};
+use crate::live_reply::LiveReply;
+use crate::pairing::{self, SenderCheck};
 use crate::rate_limiter::{RateCheck, RateLimiter};
 use crate::store::{ChannelStore, Exchange, HistoryLine, Speaker, ThreadKey};
 use crate::types::ChannelMessage;
@@ -41,6 +45,9 @@ const LIMIT_NOTE: &str =
 const FAILURE_NOTE: &str =
     "I cannot answer right now: my model does not respond. The problem is logged for my owner.";
 
+const PICTURE_NOTE: &str =
+    "I cannot answer that: my model may not understand pictures. The problem is logged for my owner.";
+
 /// The rules for answering messages.
 #[derive(Debug, Clone)]
 pub struct InboundRules {
@@ -54,6 +61,10 @@ pub struct InboundRules {
     pub history: usize,
     /// The key that pays for the answers, and whose rights limit them. `None` has no limits.
     pub key: Option<Arc<str>>,
+    /// Channels on which only approved senders are answered, and those whom `trust` or `allow_from` name.
+    pub pairing: BTreeSet<String>,
+    /// The model that transcribes recordings; `None` lets Hob choose one.
+    pub transcription_model: Option<String>,
 }
 
 /// Answers messages through an [`Ask`].
@@ -130,7 +141,52 @@ impl InboundHandler {
         }
     }
 
-    async fn request(&self, message: &ChannelMessage) -> GenerateRequest {
+    /// Whether a sender is answered.
+    async fn check_sender(&self, message: &ChannelMessage) -> SenderCheck {
+        let ChannelMessage { channel, sender, .. } = message;
+        let is_named = || {
+            let mut named = self.rules.trust.keys().chain(&self.rules.allow_from);
+            named.any(|entry| names(entry, channel, sender))
+        };
+        if !self.rules.pairing.contains(channel) || is_named() {
+            return SenderCheck::Approved;
+        }
+        pairing::check(self.store.as_ref(), message).await
+    }
+
+    /// The reply to a message, and what is remembered of the question.
+    async fn answer(
+        &self,
+        ask: &dyn Ask,
+        message: &ChannelMessage,
+        live: &dyn LiveReply,
+    ) -> Result<MessageAnswer, FailedAnswer> {
+        let mut caller = self.caller(message);
+        let transcription_model = self.rules.transcription_model.as_deref();
+        let reader = FileReader { ask, caller: &caller, live, transcription_model };
+        let files = reader.read_all(&message.files).await;
+        if message.content.trim().is_empty() && files.parts.is_empty() {
+            return Ok(MessageAnswer { question: None, reply: files.problems.join("\n") });
+        }
+        caller.permit.tainted |= files.has_documents;
+        let lines = Some(message.content.clone()).into_iter().chain(files.lines.clone());
+        let question = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+        let has_pictures = files.has_pictures;
+        let request = self.request(message, files).await;
+        let answered = if live.shows_text() {
+            ask.ask_live(request, &caller, live).await
+        } else {
+            ask.ask(request, &caller).await
+        };
+        match answered {
+            Ok(answered) => {
+                Ok(MessageAnswer { question: Some(question), reply: answered.generation.answer.content })
+            }
+            Err(error) => Err(FailedAnswer { note: note_of(&error, has_pictures), error: error.to_string() }),
+        }
+    }
+
+    async fn request(&self, message: &ChannelMessage, files: ReadFiles) -> GenerateRequest {
         let mut messages = vec![Message::new(Role::System, SYSTEM_PROMPT)];
         messages.extend(self.history(message).await.into_iter().map(|line| {
             let role = match line.speaker {
@@ -139,7 +195,7 @@ impl InboundHandler {
             };
             Message::new(role, line.content.chars().take(MAX_HISTORY_CHARS).collect::<String>())
         }));
-        messages.push(Message::new(Role::User, message.content.as_str()));
+        messages.push(Message::new(Role::User, content(message, files)));
         GenerateRequest { model: DEFAULT_MODEL.to_owned(), messages, ..GenerateRequest::default() }
     }
 
@@ -170,13 +226,13 @@ impl InboundHandler {
         lines.into_iter().filter(|line| has_as_much(&line.sender)).collect()
     }
 
-    async fn remember(&self, message: &ChannelMessage, answer: &str) {
+    async fn remember(&self, message: &ChannelMessage, question: String, answer: &str) {
         let Some(store) = self.store.clone() else { return };
         let (message, answer) = (message.clone(), answer.to_owned());
         let written = blocking(move || {
             let conversation = conversation(&message);
             let thread = ThreadKey { channel: &message.channel, conversation: &conversation };
-            let exchange = Exchange { sender: &message.sender, question: &message.content, answer: &answer };
+            let exchange = Exchange { sender: &message.sender, question: &question, answer: &answer };
             store.remember(thread, exchange, SystemTime::now())
         });
         if let Some(Err(error)) = written.await {
@@ -197,33 +253,65 @@ impl InboundHandler {
 
 #[async_trait]
 impl MessageHandler for InboundHandler {
-    async fn handle(&self, message: &ChannelMessage) -> HandlerResult {
+    async fn handle(&self, message: &ChannelMessage, live: &dyn LiveReply) -> HandlerResult {
         let Some(ask) = self.ask.upgrade() else { return Ok(None) };
+        if let SenderCheck::NotApproved(reply) = self.check_sender(message).await {
+            return Ok(reply);
+        }
         if let Some(refusal) = self.refusal(message) {
             return Ok(refusal);
         }
-        let caller = self.caller(message);
-        let request = self.request(message).await;
-        let (note, failed) = match timeout(ANSWER_TIMEOUT, ask.ask(request, &caller)).await {
-            Ok(Ok(outcome)) => {
-                let answer = outcome.generation.answer.content;
-                self.clear_failure(message);
-                self.remember(message, &answer).await;
-                return Ok(Some(answer));
-            }
-            Ok(Err(error)) => (note_of(&error), error.to_string()),
-            Err(_) => (FAILURE_NOTE, format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())),
-        };
+        live.begin();
+        let FailedAnswer { note, error } =
+            match timeout(ANSWER_TIMEOUT, self.answer(ask.as_ref(), message, live)).await {
+                Ok(Ok(MessageAnswer { question, reply })) => {
+                    self.clear_failure(message);
+                    if let Some(question) = question {
+                        self.remember(message, question, &reply).await;
+                    }
+                    return Ok(Some(reply));
+                }
+                Ok(Err(failed)) => failed,
+                Err(_) => {
+                    let error = format!("no answer within {} s", ANSWER_TIMEOUT.as_secs());
+                    FailedAnswer { note: FAILURE_NOTE, error }
+                }
+            };
         // The log gets the full error. The sender must not see addresses and names of models.
-        tracing::warn!(channel = %message.channel, error = %failed, "cannot answer a message");
+        tracing::warn!(channel = %message.channel, %error, "cannot answer a message");
         Ok(self.should_notify(message).then(|| note.to_owned()))
     }
 }
 
+/// A reply, and what is remembered of its question; `None` if nothing is.
+struct MessageAnswer {
+    question: Option<String>,
+    reply: String,
+}
+
+/// Why there is no answer, and what the sender reads instead.
+struct FailedAnswer {
+    note: &'static str,
+    error: String,
+}
+
+/// The text of a message, and what its files contain.
+fn content(message: &ChannelMessage, files: ReadFiles) -> Content {
+    if files.parts.is_empty() && files.problems.is_empty() {
+        return Content::Text(message.content.clone());
+    }
+    let text = Some(message.content.clone()).filter(|text| !text.trim().is_empty());
+    // The model can tell the sender.
+    let problems = files.problems.into_iter().map(|problem| format!("(Note for you: {problem})"));
+    let texts = text.into_iter().chain(problems).map(ContentPart::Text);
+    Content::Parts(texts.chain(files.parts).collect())
+}
+
 /// What a sender reads instead of an answer.
-fn note_of(error: &AskError) -> &'static str {
+fn note_of(error: &AskError, has_pictures: bool) -> &'static str {
     match error {
         AskError::Limit(_) | AskError::Engine(EngineError::Limit(_)) => LIMIT_NOTE,
+        _ if has_pictures => PICTURE_NOTE,
         _ => FAILURE_NOTE,
     }
 }
@@ -244,11 +332,6 @@ fn conversation(message: &ChannelMessage) -> String {
 
 fn key(message: &ChannelMessage) -> String {
     format!("{}\u{1f}{}", message.channel, conversation(message))
-}
-
-/// Runs blocking work; `None` if the program ends.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    tokio::task::spawn_blocking(work).await.ok()
 }
 
 #[cfg(test)]

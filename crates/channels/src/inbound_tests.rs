@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use super::*;
 use crate::gateway::client::GatewayOptions;
+use crate::live_reply::NoLiveReply;
 use crate::service::{ChannelOptions, ChannelService};
 use crate::store::{MIGRATIONS, SqliteChannelStore};
 
@@ -65,6 +66,8 @@ fn some_rules() -> InboundRules {
         messages_per_minute: 100,
         history: 20,
         key: None,
+        pairing: BTreeSet::new(),
+        transcription_model: None,
     }
 }
 
@@ -108,7 +111,7 @@ fn message(sender: &str, conversation: &str, content: &str) -> ChannelMessage {
 
 impl Setup {
     async fn says(&self, message: &ChannelMessage) -> Option<String> {
-        self.inbound.handle(message).await.unwrap()
+        self.inbound.handle(message, &NoLiveReply).await.unwrap()
     }
 
     /// The last request to the engine, without the system prompt.
@@ -300,7 +303,7 @@ async fn the_key_of_the_channels_pays_and_a_used_up_limit_is_said_so() {
     let engine = ScriptedEngine::new(move |_| vec![Err(EngineError::Limit(limit.clone()))]);
     let ask = answering_by(Arc::new(engine));
     let inbound = InboundHandler::new(&ask, some_rules(), None);
-    let said = inbound.handle(&message("ann", "t1", "hi")).await.unwrap();
+    let said = inbound.handle(&message("ann", "t1", "hi"), &NoLiveReply).await.unwrap();
     assert_eq!(said.as_deref(), Some(LIMIT_NOTE));
 }
 

@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::live_reply::LiveReply;
 use crate::outgoing::{MessageSender, Outgoing, SendFailure, deliver};
 use crate::seen_messages::{EntryId, SeenMessages, Settled, identity};
 use crate::types::{ChannelError, ChannelMessage};
@@ -35,13 +36,16 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 const DROPPED_NOTE: &str =
     "I did not get your last messages: too many are waiting. Please send them again later.";
 
+/// Ends the key of the first reply to a message.
+const FIRST: &str = "-0";
+
 /// The reply of a handler, if any.
 pub type HandlerResult = Result<Option<String>, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Gets every message. Its reply is sent to the conversation of the message.
 #[async_trait]
 pub trait MessageHandler: Send + Sync {
-    async fn handle(&self, message: &ChannelMessage) -> HandlerResult;
+    async fn handle(&self, message: &ChannelMessage, live: &dyn LiveReply) -> HandlerResult;
 }
 
 /// The parts of an inbox.
@@ -227,7 +231,7 @@ impl Shared {
             self.parts.seen_messages.settle(entry).await;
         }
         for (number, content) in replies.iter().enumerate() {
-            let suffix = format!("-{number}");
+            let suffix = if number == 0 { FIRST.to_owned() } else { format!("-{number}") };
             let reply = Reply { content, suffix: &suffix, entry: (number == 0).then_some(entry) };
             if !self.reply(message, reply, stop).await {
                 return;
@@ -238,7 +242,10 @@ impl Shared {
     /// The replies of all handlers.
     async fn replies(&self, message: &ChannelMessage) -> Vec<String> {
         let handlers = self.handlers.read().clone();
-        let handled = handlers.iter().map(|handler| AssertUnwindSafe(handler.handle(message)).catch_unwind());
+        let live = self.parts.sender.live(message, &reply_key(message, FIRST).unwrap_or_default());
+        let handled = handlers
+            .iter()
+            .map(|handler| AssertUnwindSafe(handler.handle(message, live.as_ref())).catch_unwind());
         join_all(handled)
             .await
             .into_iter()
@@ -323,13 +330,16 @@ fn outgoing(message: &ChannelMessage, content: &str, suffix: &str) -> Result<Out
     let outgoing = Outgoing::new(&message.channel, content, reply_to(message))?;
     Ok(Outgoing {
         account_id: message.metadata.get("account_id").and_then(|id| id.as_str()).map(str::to_owned),
+        reply_to: Some(message.message_id.clone()).filter(|id| !id.is_empty()),
         // Derived from the message, so that the same message gets the same key.
-        key: match identity(message) {
-            Some(identity) => format!("hob-reply:{}{suffix}", identity.replace('\u{1f}', ":")),
-            None => outgoing.key,
-        },
+        key: reply_key(message, suffix).unwrap_or(outgoing.key),
         ..outgoing
     })
+}
+
+/// The key of a reply; `None` if the channel gives the message no id.
+fn reply_key(message: &ChannelMessage, suffix: &str) -> Option<String> {
+    identity(message).map(|identity| format!("hob-reply:{}{suffix}", identity.replace('\u{1f}', ":")))
 }
 
 /// The conversation of a reply; `None` if the channel has none.

@@ -71,7 +71,7 @@ struct Echo;
 
 #[async_trait]
 impl MessageHandler for Echo {
-    async fn handle(&self, message: &ChannelMessage) -> HandlerResult {
+    async fn handle(&self, message: &ChannelMessage, _live: &dyn LiveReply) -> HandlerResult {
         Ok(Some(format!("re: {}", message.content)))
     }
 }
@@ -86,7 +86,7 @@ struct Slow {
 
 #[async_trait]
 impl MessageHandler for Slow {
-    async fn handle(&self, message: &ChannelMessage) -> HandlerResult {
+    async fn handle(&self, message: &ChannelMessage, _live: &dyn LiveReply) -> HandlerResult {
         let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_at_once.fetch_max(now, Ordering::SeqCst);
         self.go.notified().await;
@@ -100,14 +100,14 @@ async fn every_handler_is_called_and_a_failing_one_does_not_affect_the_others() 
     struct Panics;
     #[async_trait]
     impl MessageHandler for Panics {
-        async fn handle(&self, _: &ChannelMessage) -> HandlerResult {
+        async fn handle(&self, _: &ChannelMessage, _: &dyn LiveReply) -> HandlerResult {
             panic!("not my day")
         }
     }
     struct Fails;
     #[async_trait]
     impl MessageHandler for Fails {
-        async fn handle(&self, _: &ChannelMessage) -> HandlerResult {
+        async fn handle(&self, _: &ChannelMessage, _: &dyn LiveReply) -> HandlerResult {
             Err("no".into())
         }
     }

@@ -5,12 +5,17 @@
 //!
 //! Knows no configuration file, no HTTP server, and nothing of how a question is answered.
 
+mod attachments;
+mod blocking;
 mod channel;
+mod file;
 mod gateway;
 mod inbound;
 mod inbox;
 mod listener;
+mod live_reply;
 mod outgoing;
+mod pairing;
 mod rate_limiter;
 mod seen_messages;
 mod service;
@@ -24,16 +29,20 @@ mod types;
 pub mod whatsapp;
 
 pub use channel::Channel;
+pub use file::{ChannelFile, MAX_FILE_BYTES, MAX_FILES};
 pub use gateway::client::GatewayOptions;
 pub use gateway::shared::GatewayTimeouts;
 pub use inbound::InboundRules;
 pub use inbox::{HandlerResult, InboxLimits, MessageHandler};
+pub use live_reply::{LiveReply, NoLiveReply};
+pub use pairing::{new_code, normalized_code, shown_code};
 pub use seen_messages::{EntryId, RecentMessages, SeenMessages, Settled, identity};
 pub use service::{ChannelOptions, ChannelService};
 pub use sharing::{ChannelSharing, SharingTimes};
 pub use store::{
-    COPY_TABLES, ChannelStore, MAX_RECENT, MIGRATIONS, OpenedChannelStore, POSTGRES_MIGRATIONS,
-    PostgresChannelStore, RecentLine, SharedChannelStore, Speaker, SqliteChannelStore, open_channel_store,
+    ApprovedSender, COPY_TABLES, ChannelStore, MAX_RECENT, MIGRATIONS, OpenedChannelStore,
+    POSTGRES_MIGRATIONS, PairingStore, PendingSender, PostgresChannelStore, RecentLine, SenderKey,
+    SharedChannelStore, Speaker, SqliteChannelStore, open_channel_store,
 };
 pub use tools::channel_tools;
 pub use types::{ChannelError, ChannelMessage, ChannelReport, ChannelStatus};

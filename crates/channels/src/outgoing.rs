@@ -1,11 +1,14 @@
 //! Messages to send, the contract of a sender, and its errors.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use hob_core::{Event, EventBus, random_id};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::types::ChannelError;
+use crate::live_reply::{LiveReply, NoLiveReply};
+use crate::types::{ChannelError, ChannelMessage};
 
 /// A message to send.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +18,9 @@ pub(crate) struct Outgoing {
     pub conversation_id: Option<String>,
     /// The account that sends it, if the channel has several.
     pub account_id: Option<String>,
+    /// The message that it answers.
+    #[serde(default)]
+    pub reply_to: Option<String>,
     /// The same for every attempt, so that a gateway can recognise a message that it already has.
     pub key: String,
 }
@@ -36,6 +42,7 @@ impl Outgoing {
             content: content.to_owned(),
             conversation_id: conversation_id.filter(|id| !id.is_empty()).map(str::to_owned),
             account_id: None,
+            reply_to: None,
             key: random_id("hob-"),
         })
     }
@@ -78,6 +85,11 @@ pub(crate) trait MessageSender: Send + Sync {
 
     /// The names that can be sent to.
     async fn channels(&self) -> Result<Vec<String>, String>;
+
+    /// Shows the answer to `message` while it is written. `key` is the key of the complete reply.
+    fn live(&self, _message: &ChannelMessage, _key: &str) -> Arc<dyn LiveReply> {
+        Arc::new(NoLiveReply)
+    }
 
     /// The channel starts to listen, or stops.
     fn set_listening(&self, _is_listening: bool) {}

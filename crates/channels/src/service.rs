@@ -11,9 +11,10 @@ use hob_core::{Ask, EventBus};
 use hob_db::DatabaseError;
 use parking_lot::Mutex;
 
+use crate::blocking::blocking;
 use crate::channel::Channel;
 use crate::gateway::client::GatewayOptions;
-use crate::inbound::{InboundHandler, InboundRules, blocking};
+use crate::inbound::{InboundHandler, InboundRules};
 use crate::inbox::MessageHandler;
 use crate::seen_messages::{RecentMessages, SeenMessages};
 use crate::sharing::ChannelSharing;

@@ -6,7 +6,8 @@ use std::time::SystemTime;
 use async_trait::async_trait;
 use hob_db::DatabaseError;
 
-use crate::inbound::blocking;
+use crate::blocking::blocking;
+use crate::file::stored;
 use crate::seen_messages::{EntryId, RecentMessages, SeenMessages, Settled, identity};
 use crate::store::ChannelStore;
 use crate::types::ChannelMessage;
@@ -31,8 +32,9 @@ impl StoredMessages {
 }
 
 fn text(message: &ChannelMessage) -> String {
+    let stored = ChannelMessage { files: stored(&message.files), ..message.clone() };
     // A message can always be serialised.
-    serde_json::to_string(message).unwrap_or_default()
+    serde_json::to_string(&stored).unwrap_or_default()
 }
 
 #[async_trait]

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use crate::file::ChannelFile;
+
 /// A message that came in.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ChannelMessage {
@@ -19,6 +21,12 @@ pub struct ChannelMessage {
     /// The thread; empty if the channel has none.
     #[serde(default)]
     pub conversation_id: String,
+    /// Whether several people read the conversation.
+    #[serde(default)]
+    pub is_group: bool,
+    /// What is attached, at most [`MAX_FILES`](crate::MAX_FILES).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<ChannelFile>,
     /// Additional data of the channel.
     #[serde(default)]
     pub metadata: Map<String, Value>,

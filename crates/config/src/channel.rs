@@ -38,6 +38,8 @@ pub struct ChannelConfig {
     pub history: usize,
     /// The name of the key that pays for answers and limits them; `None` for no limits.
     pub key: Option<String>,
+    /// The model that transcribes voice messages; `None` lets Hob choose one.
+    pub transcription_model: Option<String>,
     pub whatsapp: WhatsappConfig,
 }
 
@@ -55,6 +57,7 @@ impl Default for ChannelConfig {
             messages_per_minute: 20,
             history: 20,
             key: None,
+            transcription_model: None,
             whatsapp: WhatsappConfig::default(),
         }
     }
@@ -73,6 +76,7 @@ keys_of! {
         messages_per_minute: COUNT, "Maximum messages answered per sender and minute.";
         history: COUNT_OR_NONE, "Earlier messages of a conversation that the agent gets.";
         key: OPTIONAL_TEXT, "Name of the key (hob key create) that pays for answers and limits them; \"\" for none.";
+        transcription_model: OPTIONAL_TEXT, "Model that transcribes voice messages; \"\" is the first one whose name has whisper or transcribe in it.";
         [whatsapp], "WhatsApp, through a helper process that needs node.";
     }
 }

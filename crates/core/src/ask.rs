@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::agent::TextSink;
 use crate::call_tally::CallTally;
 use crate::caller::CallerRole;
 use crate::collection::CollectionSet;
@@ -27,6 +28,40 @@ use crate::trace::TraceParent;
 pub trait Ask: Send + Sync {
     /// The whole answer.
     async fn ask(&self, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError>;
+
+    /// The whole answer. `listener` gets its text while it is written, if that is possible.
+    async fn ask_live(
+        &self,
+        request: GenerateRequest,
+        caller: &Caller,
+        _listener: &dyn TextSink,
+    ) -> Result<Answered, AskError> {
+        self.ask(request, caller).await
+    }
+
+    /// The text of a document, which may be cut. `name` says of what kind it is.
+    async fn document_text(&self, name: &str, _bytes: Vec<u8>) -> Result<String, AskError> {
+        Err(not_available(name, "documents cannot be read here"))
+    }
+
+    /// The words of a recording.
+    async fn transcribe(&self, recording: SpeechRecording, _caller: &Caller) -> Result<String, AskError> {
+        Err(not_available(&recording.name, "speech cannot be transcribed here"))
+    }
+}
+
+/// Recorded speech.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SpeechRecording {
+    pub name: String,
+    pub media_type: String,
+    pub bytes: Vec<u8>,
+    /// The model that transcribes it; `None` lets Hob choose one.
+    pub model: Option<String>,
+}
+
+fn not_available(name: &str, reason: &str) -> AskError {
+    AskError::Attachment { param: name.to_owned(), reason: reason.to_owned() }
 }
 
 /// Where a request came from.

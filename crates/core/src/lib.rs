@@ -45,7 +45,9 @@ pub mod unplaced;
 pub use agent::{Agent, AgentContext, AgentOutcome, TextSink};
 pub use allowed_path::{AllowedPath, AllowedRoots};
 pub use answer_order::{LaterThought, Stretch};
-pub use ask::{AgentPreference, AnswerSource, Answered, Ask, AskError, Caller, MemoryUse, RequestSource};
+pub use ask::{
+    AgentPreference, AnswerSource, Answered, Ask, AskError, Caller, MemoryUse, RequestSource, SpeechRecording,
+};
 pub use backoff::Backoff;
 pub use budget::OverBudget;
 pub use call_tally::CallTally;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use hob_core::{
-    Agent, AgentOutcome, AnswerSource, AnswerWarning, Answered, Ask, AskError, Caller, DeltaStream,
-    EngineError, GenerateRequest, GenerationStream, ModelReason, ReplyMode, RunningRequest,
+    Agent, AgentOutcome, AnswerSource, AnswerWarning, Answered, Ask, AskError, Caller, Collector, Delta,
+    DeltaStream, EngineError, GenerateRequest, GenerationStream, ModelReason, ReplyMode, RunningRequest,
+    SpeechRecording, TextSink,
 };
 
 use super::AskService;
@@ -225,6 +226,43 @@ pub(super) async fn with_first_piece(
 impl Ask for AskService {
     async fn ask(&self, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError> {
         self.complete(request, caller).await
+    }
+
+    async fn ask_live(
+        &self,
+        request: GenerateRequest,
+        caller: &Caller,
+        listener: &dyn TextSink,
+    ) -> Result<Answered, AskError> {
+        let AnswerStream { engine, model, reason, warnings, sources, mut deltas } =
+            self.stream(request, caller).await?;
+        let mut collector = Collector::default();
+        let mut is_complete = false;
+        while let Some(delta) = deltas.next().await {
+            let delta = delta?;
+            match &delta {
+                Delta::Text(piece) => listener.text(&piece.text).await,
+                Delta::Done { .. } => is_complete = true,
+                _ => {}
+            }
+            collector.push(delta);
+        }
+        let interrupted = || EngineError::Interrupted {
+            engine: engine.clone(),
+            reason: "it ended before its answer was complete".to_owned(),
+        };
+        let mut generation = collector.finish(model).filter(|_| is_complete).ok_or_else(interrupted)?;
+        generation.warnings = warnings;
+        // The stream does not say how often the engine was asked, and which tools were used.
+        Ok(Answered { engine, generation, turns: 1, tool_results: Vec::new(), reason, sources })
+    }
+
+    async fn document_text(&self, name: &str, bytes: Vec<u8>) -> Result<String, AskError> {
+        self.documents.text_of(name, bytes).await
+    }
+
+    async fn transcribe(&self, recording: SpeechRecording, caller: &Caller) -> Result<String, AskError> {
+        self.transcription(recording, caller).await
     }
 }
 

@@ -74,18 +74,19 @@ impl DocumentReader {
 
     /// The text of a file that a caller sent. Blocks.
     pub fn read(&self, name: &str, bytes: Vec<u8>) -> Result<FileText, ReadError> {
-        let (size, limit) = (bytes.len() as u64, self.limits.file_bytes);
-        if size > limit {
-            return Err(ReadError::TooLarge { bytes: size, limit });
+        read_file(&self.limits, name, bytes)
+    }
+
+    /// The same, for a message on a channel.
+    pub(super) async fn text_of(&self, name: &str, bytes: Vec<u8>) -> Result<String, AskError> {
+        let refused = |reason: String| AskError::Attachment { param: name.to_owned(), reason };
+        let (limits, owned_name) = (self.limits.clone(), name.to_owned());
+        match tokio::task::spawn_blocking(move || read_file(&limits, &owned_name, bytes)).await {
+            Ok(Ok(file)) if file.text.trim().is_empty() => Err(refused("it has no text".to_owned())),
+            Ok(Ok(file)) => Ok(file.text),
+            Ok(Err(error)) => Err(refused(error.to_string())),
+            Err(_) => Err(refused("it cannot be read".to_owned())),
         }
-        let document = SourceFile::received(name, bytes).document(&self.limits)?;
-        let blocks: Vec<&str> = document.blocks.iter().map(|block| block.text.as_str()).collect();
-        let mut text = blocks.join("\n");
-        let is_cut = text.len() > MAX_READ_BYTES;
-        if is_cut {
-            text.truncate(text.floor_char_boundary(MAX_READ_BYTES));
-        }
-        Ok(FileText { text, is_cut })
     }
 
     /// Puts the files themselves in the place of their addresses, and text in the place of files that the engine does not read.
@@ -154,6 +155,21 @@ impl DocumentReader {
             false => Ok(body),
         }
     }
+}
+
+fn read_file(limits: &ReadLimits, name: &str, bytes: Vec<u8>) -> Result<FileText, ReadError> {
+    let (size, limit) = (bytes.len() as u64, limits.file_bytes);
+    if size > limit {
+        return Err(ReadError::TooLarge { bytes: size, limit });
+    }
+    let document = SourceFile::received(name, bytes).document(limits)?;
+    let blocks: Vec<&str> = document.blocks.iter().map(|block| block.text.as_str()).collect();
+    let mut text = blocks.join("\n");
+    let is_cut = text.len() > MAX_READ_BYTES;
+    if is_cut {
+        text.truncate(text.floor_char_boundary(MAX_READ_BYTES));
+    }
+    Ok(FileText { text, is_cut })
 }
 
 fn as_text(name: &str, text: &str) -> ContentPart {

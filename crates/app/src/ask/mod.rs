@@ -23,6 +23,7 @@ mod rerank;
 mod resolve_model;
 mod run_context;
 mod tokens;
+mod transcription;
 mod warm_up;
 
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! Translates the configuration of channels into their options.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -116,6 +117,8 @@ fn rules(config: &ChannelConfig) -> InboundRules {
         messages_per_minute: config.messages_per_minute,
         history: config.history,
         key: config.key.as_deref().map(Into::into),
+        pairing: BTreeSet::new(),
+        transcription_model: config.transcription_model.clone(),
     }
 }
 

@@ -50,6 +50,7 @@ pub(crate) fn read(frame: &str) -> Result<ChannelMessage, String> {
         message_id: incoming.message_id,
         conversation_id: incoming.conversation_id,
         metadata: metadata.unwrap_or_default(),
+        ..ChannelMessage::default()
     })
 }
 
@@ -88,6 +89,7 @@ mod tests {
             message_id: "m1".into(),
             conversation_id: String::new(),
             metadata: json!({ "name": "Ann" }).as_object().unwrap().clone(),
+            ..ChannelMessage::default()
         };
         assert_eq!(read(frame), Ok(expected));
     }

@@ -85,6 +85,7 @@ fn message(payload: &Value) -> Option<ChannelMessage> {
         // The address for an answer; the gateway's own reference of the conversation is not an address.
         conversation_id: text(delivery, "to").to_owned(),
         metadata,
+        ..ChannelMessage::default()
     })
 }
 

@@ -39,6 +39,7 @@ fn a_recorded_conversation_has_one_message_from_a_person() {
         message_id: "d52e9942-b41a-4b12-b935-99d269b65c26".into(),
         conversation_id: "telegram:777".into(),
         metadata: metadata.as_object().unwrap().clone(),
+        ..ChannelMessage::default()
     };
     assert_eq!(messages, [&expected], "what its own agent says is no message to us");
 }

@@ -17,6 +17,8 @@ pub struct InboxLimits {
     pub messages: usize,
     /// Their text, in bytes.
     pub bytes: usize,
+    /// Their files, in bytes, as far as they are in memory.
+    pub file_bytes: usize,
     /// Conversations that are answered concurrently.
     pub concurrent: usize,
     /// How long a reply waits for a channel that is not connected.
@@ -29,6 +31,7 @@ impl Default for InboxLimits {
             per_conversation: 100,
             messages: 16_384,
             bytes: 16 << 20,
+            file_bytes: 64 << 20,
             concurrent: 16,
             reply_timeout: Duration::from_secs(600),
         }
@@ -85,6 +88,7 @@ struct Held {
     conversations: HashMap<ConversationKey, Queue>,
     messages: usize,
     bytes: usize,
+    file_bytes: usize,
     dropped: u64,
 }
 
@@ -107,7 +111,9 @@ impl Queues {
     pub fn reserve(&self, message: &ChannelMessage) -> Admission {
         let mut held = self.held.lock();
         let size = size(message);
-        let full = held.messages >= self.limits.messages || held.bytes + size > self.limits.bytes;
+        let full = held.messages >= self.limits.messages
+            || held.bytes + size.text > self.limits.bytes
+            || held.file_bytes + size.files > self.limits.file_bytes;
         let queue = held.conversations.entry(ConversationKey::of(message)).or_default();
         if full || queue.taken >= self.limits.per_conversation {
             if queue.has_task && !queue.is_notified {
@@ -120,7 +126,8 @@ impl Queues {
         }
         queue.taken += 1;
         held.messages += 1;
-        held.bytes += size;
+        held.bytes += size.text;
+        held.file_bytes += size.files;
         Admission::Admitted
     }
 
@@ -172,12 +179,13 @@ impl Queues {
 }
 
 impl Held {
-    fn leave(&mut self, conversation: &ConversationKey, size: usize) {
+    fn leave(&mut self, conversation: &ConversationKey, size: Size) {
         if let Some(queue) = self.conversations.get_mut(conversation) {
             queue.taken = queue.taken.saturating_sub(1);
         }
         self.messages = self.messages.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(size);
+        self.bytes = self.bytes.saturating_sub(size.text);
+        self.file_bytes = self.file_bytes.saturating_sub(size.files);
     }
 
     fn forget_if_empty(&mut self, conversation: &ConversationKey) {
@@ -192,14 +200,21 @@ impl Held {
 }
 
 /// About the memory that a message uses.
-fn size(message: &ChannelMessage) -> usize {
-    message.content.len()
+#[derive(Clone, Copy)]
+struct Size {
+    text: usize,
+    files: usize,
+}
+
+fn size(message: &ChannelMessage) -> Size {
+    let text = message.content.len()
         + message.sender.len()
         + message.conversation_id.len()
         + message.message_id.len()
-        + 256
+        + 256;
+    Size { text, files: message.files.iter().map(|file| file.bytes.len()).sum() }
 }
 
 fn without_text(message: &ChannelMessage) -> ChannelMessage {
-    ChannelMessage { content: String::new(), ..message.clone() }
+    ChannelMessage { content: String::new(), files: Vec::new(), ..message.clone() }
 }

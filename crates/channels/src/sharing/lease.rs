@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::{ChannelSharing, SharingTimes};
-use crate::inbound::blocking;
+use crate::blocking::blocking;
 use crate::status::{CurrentStatus, StatusCell};
 use crate::status_transitions::Trigger;
 use crate::store::{LeaseClaim, LeaseOutcome, SharedChannelStore};

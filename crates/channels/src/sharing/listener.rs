@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lease::Lease;
 use super::request::fulfil;
-use crate::inbound::blocking;
+use crate::blocking::blocking;
 use crate::inbox::Inbox;
 use crate::listener::Listener;
 use crate::outgoing::MessageSender;

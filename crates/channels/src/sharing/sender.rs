@@ -11,9 +11,11 @@ use tokio::time::{Instant, sleep};
 
 use super::lease::Lease;
 use super::request::{HolderReply, HolderRequest};
-use crate::inbound::blocking;
+use crate::blocking::blocking;
+use crate::live_reply::LiveReply;
 use crate::outgoing::{MessageSender, Outgoing, SendFailure};
 use crate::store::{NewRequest, RequestState, SharedChannelStore};
+use crate::types::ChannelMessage;
 
 /// How often the watch is asked for the reply. That costs no query.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -172,6 +174,11 @@ impl MessageSender for SharedSender {
             HolderReply::Channels(channels) => channels,
             HolderReply::Delivered(_) | HolderReply::NotUnderstood => listed,
         }
+    }
+
+    fn live(&self, message: &ChannelMessage, key: &str) -> Arc<dyn LiveReply> {
+        // Only the process that is connected answers messages.
+        self.direct.live(message, key)
     }
 
     fn set_listening(&self, is_listening: bool) {

@@ -2,7 +2,12 @@
 
 use hob_db::copy::{CopyTable, CopyTexts};
 
-pub const COPY_TABLES: &[CopyTable] = &[table("channel_inbox", &["id"]), table("conversation_line", &["id"])];
+pub const COPY_TABLES: &[CopyTable] = &[
+    table("channel_inbox", &["id"]),
+    table("conversation_line", &["id"]),
+    table("channel_sender", &["channel", "sender"]),
+    table("channel_pairing", &["channel", "sender"]),
+];
 
 const fn table(name: &'static str, key: &'static [&'static str]) -> CopyTable {
     CopyTable { texts: CopyTexts::Escaped, ..CopyTable::new(name, key) }

@@ -1,11 +1,12 @@
-//! Stores the received messages until they are answered, and the history of each conversation. Everything has a limit, because
-//! anyone can write.
+//! Stores the received messages until they are answered, the history of each conversation, and the approved senders. Everything has
+//! a limit, because anyone can write.
 //!
 //! Every call blocks. A message is a text with an identity: a store knows nothing of channels.
 //!
 //! A database that several processes share has more: which of them is connected to a channel, and the requests of the others to it.
 
 mod copy;
+mod pairing;
 mod postgres;
 mod sqlite;
 
@@ -16,6 +17,7 @@ use hob_core::Moment;
 use hob_db::{ChangeWatch, DatabaseError, Storage};
 
 pub use copy::COPY_TABLES;
+pub use pairing::{ApprovedSender, NewPairing, PairingOutcome, PairingStore, PendingSender, SenderKey};
 pub use postgres::{POSTGRES_MIGRATIONS, PostgresChannelStore};
 pub use sqlite::{MIGRATIONS, SqliteChannelStore};
 
@@ -49,7 +51,7 @@ pub(crate) const MAX_THREAD_LINES: i64 = 200;
 /// Lines of all conversations that are saved.
 pub(crate) const MAX_LINES: i64 = 100_000;
 
-pub trait ChannelStore: Send + Sync {
+pub trait ChannelStore: PairingStore {
     /// Adds a message and returns its number; `None` if a message with that identity was added before. Safe for concurrent
     /// processes.
     fn take(

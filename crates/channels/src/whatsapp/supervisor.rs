@@ -127,7 +127,8 @@ impl WhatsappSupervisor {
             content: asked.to_owned(),
             message_id: received.message_id,
             conversation_id: received.jid,
-            metadata: serde_json::Map::new(),
+            is_group,
+            ..ChannelMessage::default()
         };
         self.inbox.accept(message).await;
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_channels::{Channel, GatewayOptions, GatewayTimeouts, HandlerResult, MessageHandler};
+use hob_channels::{Channel, GatewayOptions, GatewayTimeouts, HandlerResult, LiveReply, MessageHandler};
 use hob_channels::{ChannelMessage, ChannelStatus};
 use hob_testkit::{Gateway, GatewayScript};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -56,7 +56,7 @@ struct Thinking {
 
 #[async_trait]
 impl MessageHandler for Thinking {
-    async fn handle(&self, message: &ChannelMessage) -> HandlerResult {
+    async fn handle(&self, message: &ChannelMessage, _live: &dyn LiveReply) -> HandlerResult {
         self.began.notify_one();
         self.go.notified().await;
         Ok(Some(format!("at last: {}", message.content)))

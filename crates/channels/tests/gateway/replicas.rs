@@ -1,6 +1,6 @@
 //! Two processes of one database and one gateway: one is connected, the other sends through it and takes over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -48,6 +48,8 @@ fn replica(database: &TestDatabase, gateway: &str, times: SharingTimes) -> Repli
             messages_per_minute: 1_000,
             history: 0,
             key: None,
+            pairing: BTreeSet::new(),
+            transcription_model: None,
         }),
         store: Some(opened.store),
         sharing: opened.shared.map(|shared| ChannelSharing::with_times(shared, times)),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_channels::{Channel, GatewayOptions, GatewayTimeouts, HandlerResult, MessageHandler};
+use hob_channels::{Channel, GatewayOptions, GatewayTimeouts, HandlerResult, LiveReply, MessageHandler};
 use hob_channels::{ChannelMessage, ChannelStatus};
 use hob_core::{EventBus, Subscription};
 use hob_testkit::Gateway;
@@ -26,7 +26,7 @@ pub struct Echo;
 
 #[async_trait]
 impl MessageHandler for Echo {
-    async fn handle(&self, message: &ChannelMessage) -> HandlerResult {
+    async fn handle(&self, message: &ChannelMessage, _live: &dyn LiveReply) -> HandlerResult {
         Ok(Some(format!("re: {}", message.content)))
     }
 }

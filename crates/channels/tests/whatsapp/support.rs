@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hob_channels::ChannelMessage;
 use hob_channels::whatsapp::WhatsappProgram;
-use hob_channels::{Channel, HandlerResult, MessageHandler, WhatsappOptions};
+use hob_channels::{Channel, HandlerResult, LiveReply, MessageHandler, WhatsappOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -86,7 +86,7 @@ struct Echo;
 
 #[async_trait]
 impl MessageHandler for Echo {
-    async fn handle(&self, message: &ChannelMessage) -> HandlerResult {
+    async fn handle(&self, message: &ChannelMessage, _live: &dyn LiveReply) -> HandlerResult {
         Ok(Some(format!("re: {}", message.content)))
     }
 }

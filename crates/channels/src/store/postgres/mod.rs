@@ -2,6 +2,7 @@
 
 mod history;
 mod inbox;
+mod pairing;
 mod shared;
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use hob_db::postgres::{PostgresDatabase, PostgresMigrations, TransactionEnd};
 use hob_db::{ChangeWatch, DatabaseError, Durability};
 use parking_lot::Mutex;
 
+use super::pairing::{ApprovedSender, NewPairing, PairingOutcome, PairingStore, PendingSender, SenderKey};
 use super::{
     ChannelStore, Exchange, HistoryLine, LeaseClaim, LeaseOutcome, MAX_RECENT, NewRequest, RecentLine,
     RequestState, SENT_TO, SharedChannelStore, TakenRequest, ThreadKey, UnsettledMessage,
@@ -20,7 +22,10 @@ use super::{
 /// The migrations of the tables of channels in PostgreSQL.
 pub const POSTGRES_MIGRATIONS: PostgresMigrations = PostgresMigrations {
     capability: "channels",
-    steps: &[include_str!("../../../migrations/postgres/1_messages.sql")],
+    steps: &[
+        include_str!("../../../migrations/postgres/1_messages.sql"),
+        include_str!("../../../migrations/postgres/2_pairing.sql"),
+    ],
     usable_from: 0,
 };
 
@@ -135,6 +140,45 @@ impl ChannelStore for PostgresChannelStore {
     fn recent(&self, most: usize) -> Result<Vec<RecentLine>, DatabaseError> {
         let lines = self.database.read(|transaction| history::recent(transaction, most.min(MAX_RECENT)))?;
         Ok(lines.into_iter().map(RecentLine::shown).collect())
+    }
+}
+
+impl PairingStore for PostgresChannelStore {
+    fn is_approved(&self, sender: SenderKey<'_>) -> Result<bool, DatabaseError> {
+        self.database.read(|transaction| pairing::is_approved(transaction, sender))
+    }
+
+    fn begin_pairing(
+        &self,
+        pairing: NewPairing<'_>,
+        now: SystemTime,
+    ) -> Result<PairingOutcome, DatabaseError> {
+        self.database.write(|transaction| pairing::begin(transaction, pairing, now))
+    }
+
+    fn pending_senders(&self, now: SystemTime) -> Result<Vec<PendingSender>, DatabaseError> {
+        self.database.read(|transaction| pairing::pending(transaction, now))
+    }
+
+    fn approve_code(&self, code: &str, now: SystemTime) -> Result<Option<ApprovedSender>, DatabaseError> {
+        self.database.write(|transaction| pairing::approve_code(transaction, code, now))
+    }
+
+    fn approve_sender(
+        &self,
+        sender: SenderKey<'_>,
+        name: &str,
+        now: SystemTime,
+    ) -> Result<(), DatabaseError> {
+        self.database.write(|transaction| pairing::approve(transaction, sender, name, now))
+    }
+
+    fn approved_senders(&self) -> Result<Vec<ApprovedSender>, DatabaseError> {
+        self.database.read(pairing::approved)
+    }
+
+    fn remove_sender(&self, sender: SenderKey<'_>) -> Result<bool, DatabaseError> {
+        self.database.write(|transaction| pairing::remove(transaction, sender))
     }
 }
 

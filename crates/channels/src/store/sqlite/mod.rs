@@ -2,11 +2,13 @@
 
 mod history;
 mod inbox;
+mod pairing;
 
 use std::time::SystemTime;
 
 use hob_db::{Database, DatabaseError, Migrations};
 
+use super::pairing::{ApprovedSender, NewPairing, PairingOutcome, PairingStore, PendingSender, SenderKey};
 use super::{
     ChannelStore, Exchange, HistoryLine, MAX_RECENT, RecentLine, SENT_TO, ThreadKey, UnsettledMessage,
 };
@@ -14,7 +16,10 @@ use super::{
 /// The migrations of the tables of channels.
 pub const MIGRATIONS: Migrations = Migrations {
     capability: "channels",
-    steps: &[include_str!("../../../migrations/1_messages.sql")],
+    steps: &[
+        include_str!("../../../migrations/1_messages.sql"),
+        include_str!("../../../migrations/2_pairing.sql"),
+    ],
     legacy_versions: &[3],
 };
 
@@ -73,5 +78,44 @@ impl ChannelStore for SqliteChannelStore {
     fn recent(&self, most: usize) -> Result<Vec<RecentLine>, DatabaseError> {
         let lines = self.database.read(|connection| history::recent(connection, most.min(MAX_RECENT)))?;
         Ok(lines.into_iter().map(RecentLine::shown).collect())
+    }
+}
+
+impl PairingStore for SqliteChannelStore {
+    fn is_approved(&self, sender: SenderKey<'_>) -> Result<bool, DatabaseError> {
+        self.database.read(|connection| pairing::is_approved(connection, sender))
+    }
+
+    fn begin_pairing(
+        &self,
+        pairing: NewPairing<'_>,
+        now: SystemTime,
+    ) -> Result<PairingOutcome, DatabaseError> {
+        self.database.write(|transaction| pairing::begin(transaction, pairing, now))
+    }
+
+    fn pending_senders(&self, now: SystemTime) -> Result<Vec<PendingSender>, DatabaseError> {
+        self.database.read(|connection| pairing::pending(connection, now))
+    }
+
+    fn approve_code(&self, code: &str, now: SystemTime) -> Result<Option<ApprovedSender>, DatabaseError> {
+        self.database.write(|transaction| pairing::approve_code(transaction, code, now))
+    }
+
+    fn approve_sender(
+        &self,
+        sender: SenderKey<'_>,
+        name: &str,
+        now: SystemTime,
+    ) -> Result<(), DatabaseError> {
+        self.database.write(|transaction| pairing::approve(transaction, sender, name, now))
+    }
+
+    fn approved_senders(&self) -> Result<Vec<ApprovedSender>, DatabaseError> {
+        self.database.read(pairing::approved)
+    }
+
+    fn remove_sender(&self, sender: SenderKey<'_>) -> Result<bool, DatabaseError> {
+        self.database.write(|transaction| pairing::remove(transaction, sender))
     }
 }

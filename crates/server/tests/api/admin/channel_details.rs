@@ -1,5 +1,6 @@
 //! `GET /v1/channels/details`, `GET /v1/channels/messages` and `/v1/channels/whatsapp`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -47,6 +48,8 @@ impl MessageServer {
             messages_per_minute: 20,
             history: 10,
             key: None,
+            pairing: BTreeSet::new(),
+            transcription_model: None,
         };
         let parts = plain_parts(Arc::new(ScriptedEngine::saying(&["hi"])));
         let channels = ChannelService::new(ChannelOptions {
