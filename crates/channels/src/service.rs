@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use crate::blocking::blocking;
 use crate::channel::Channel;
+use crate::email::{self, EmailOptions};
 use crate::gateway::client::GatewayOptions;
 use crate::inbound::{InboundHandler, InboundRules};
 use crate::inbox::MessageHandler;
@@ -30,6 +31,8 @@ pub struct ChannelOptions {
     pub gateway: Option<GatewayOptions>,
     /// `None` if WhatsApp is not used.
     pub whatsapp: Option<WhatsappOptions>,
+    /// `None` if e-mail is not used.
+    pub email: Option<EmailOptions>,
     /// `None` if messages are not answered.
     pub inbound: Option<InboundRules>,
     /// `None` if nothing can be saved.
@@ -46,6 +49,7 @@ pub struct ChannelOptions {
 pub struct ChannelService {
     gateway: Option<Channel>,
     whatsapp: Option<Channel>,
+    email: Option<Channel>,
     /// The code that links an account to WhatsApp.
     link_code: LinkCode,
     inbound: Option<InboundRules>,
@@ -58,7 +62,7 @@ pub struct ChannelService {
 impl ChannelService {
     /// Creates the channels. Connects none.
     pub fn new(options: ChannelOptions) -> Result<Self, ChannelError> {
-        let ChannelOptions { gateway, whatsapp, inbound, store, sharing, lock, events } = options;
+        let ChannelOptions { gateway, whatsapp, email, inbound, store, sharing, lock, events } = options;
         let seen_messages: Arc<dyn SeenMessages> = match store.clone() {
             Some(store) => Arc::new(StoredMessages::new(store, sharing.is_some())),
             None => Arc::new(RecentMessages::default()),
@@ -73,9 +77,15 @@ impl ChannelService {
             let (link_code, sharing) = (link_code.clone(), sharing.clone());
             Channel::whatsapp(WhatsappOptions { events, seen_messages, sharing, link_code, ..options })
         });
+        let email = email.map(|options| {
+            let (events, seen_messages) = (events.clone(), Arc::clone(&seen_messages));
+            let (store, sharing) = (store.clone(), sharing.clone());
+            Channel::email(EmailOptions { events, seen_messages, store, sharing, ..options })
+        });
         Ok(ChannelService {
             gateway: gateway.transpose()?,
             whatsapp,
+            email,
             link_code,
             inbound,
             store,
@@ -85,7 +95,7 @@ impl ChannelService {
     }
 
     fn channels(&self) -> impl Iterator<Item = &Channel> {
-        self.gateway.iter().chain(&self.whatsapp)
+        self.gateway.iter().chain(&self.whatsapp).chain(&self.email)
     }
 
     /// Sends a message. Success means that the channel accepted it. Dropping the future stops the attempt.
@@ -95,16 +105,20 @@ impl ChannelService {
         content: &str,
         conversation_id: Option<&str>,
     ) -> Result<(), ChannelError> {
-        let sender = match (&self.whatsapp, &self.gateway) {
-            (Some(whatsapp), _) if whatsapp::is_ours(channel) => whatsapp,
-            // The gateway may have its own WhatsApp.
-            (_, Some(gateway)) => gateway,
-            (Some(_), None) => {
-                let reason =
-                    format!("there is no channel '{channel}'; without a gateway, WhatsApp is the only one");
-                return Err(ChannelError::Invalid { reason });
-            }
-            (None, None) => return Err(ChannelError::NotConfigured),
+        let own = [
+            self.whatsapp.as_ref().filter(|_| whatsapp::is_ours(channel)),
+            self.email.as_ref().filter(|_| email::is_ours(channel)),
+        ];
+        // The gateway may have its own WhatsApp.
+        let Some(sender) = own.into_iter().flatten().chain(&self.gateway).next() else {
+            return Err(match self.own_names().as_slice() {
+                [] => ChannelError::NotConfigured,
+                names => {
+                    let names = names.join(" and ");
+                    let reason = format!("there is no channel '{channel}'; without a gateway, there is {names}");
+                    ChannelError::Invalid { reason }
+                }
+            });
         };
         sender.send(channel, content, conversation_id).await?;
         self.note_sent(channel, content, conversation_id).await;
@@ -144,11 +158,19 @@ impl ChannelService {
         self.link_code.get()
     }
 
-    /// The status of each channel by its name: `gateway` and `whatsapp`.
+    /// The names of the channels that need no gateway.
+    fn own_names(&self) -> Vec<&'static str> {
+        let whatsapp = self.whatsapp.as_ref().map(|_| whatsapp::CHANNEL);
+        let email = self.email.as_ref().map(|_| email::CHANNEL);
+        whatsapp.into_iter().chain(email).collect()
+    }
+
+    /// The status of each channel by its name: `gateway`, `whatsapp` and `email`.
     pub fn reports(&self) -> Vec<(&'static str, ChannelReport)> {
         let gateway = self.gateway.as_ref().map(|channel| ("gateway", channel.report()));
         let whatsapp = self.whatsapp.as_ref().map(|channel| (whatsapp::CHANNEL, channel.report()));
-        gateway.into_iter().chain(whatsapp).collect()
+        let email = self.email.as_ref().map(|channel| (email::CHANNEL, channel.report()));
+        gateway.into_iter().chain(whatsapp).chain(email).collect()
     }
 
     /// The names that [`Self::send`] can reach.
@@ -156,8 +178,8 @@ impl ChannelService {
         let mut names = match &self.gateway {
             Some(gateway) => match gateway.list_channels().await {
                 Ok(names) => names,
-                // WhatsApp still works.
-                Err(error) if self.whatsapp.is_some() => {
+                // The others still work.
+                Err(error) if !self.own_names().is_empty() => {
                     tracing::warn!(%error, "the channels of the gateway are not listed");
                     Vec::new()
                 }
@@ -165,8 +187,10 @@ impl ChannelService {
             },
             None => Vec::new(),
         };
-        if self.whatsapp.is_some() && !names.iter().any(|name| name == whatsapp::CHANNEL) {
-            names.push(whatsapp::CHANNEL.to_owned());
+        for own in self.own_names() {
+            if !names.iter().any(|name| name == own) {
+                names.push(own.to_owned());
+            }
         }
         Ok(names)
     }

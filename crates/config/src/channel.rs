@@ -1,4 +1,4 @@
-//! `[channel]`: messaging through a gateway, and `[channel.whatsapp]`.
+//! `[channel]`: messaging through a gateway, and `[channel.whatsapp]`. `[channel.email]` has its own file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,6 +8,7 @@ use hob_core::Reach;
 use secrecy::SecretString;
 
 use crate::agent::{AGENT, AgentName};
+use crate::channel_email::EmailChannelConfig;
 use crate::kind::{
     COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_PATH, OPTIONAL_TEXT, SECONDS, SECRET, SENDERS, SENDERS_TRUST, TEXT,
     WEBSOCKET_URL,
@@ -41,6 +42,7 @@ pub struct ChannelConfig {
     /// The model that transcribes voice messages; `None` lets Hob choose one.
     pub transcription_model: Option<String>,
     pub whatsapp: WhatsappConfig,
+    pub email: EmailChannelConfig,
 }
 
 impl Default for ChannelConfig {
@@ -59,6 +61,7 @@ impl Default for ChannelConfig {
             key: None,
             transcription_model: None,
             whatsapp: WhatsappConfig::default(),
+            email: EmailChannelConfig::default(),
         }
     }
 }
@@ -78,6 +81,7 @@ keys_of! {
         key: OPTIONAL_TEXT, "Name of the key (hob key create) that pays for answers and limits them; \"\" for none.";
         transcription_model: OPTIONAL_TEXT, "Model that transcribes voice messages; \"\" is the first one whose name has whisper or transcribe in it.";
         [whatsapp], "WhatsApp, through a helper process that needs node.";
+        [email], "E-mail, with the account in [mail].";
     }
 }
 

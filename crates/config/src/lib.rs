@@ -15,6 +15,7 @@ mod api_key_format;
 #[cfg(test)]
 mod book_tests;
 mod channel;
+mod channel_email;
 mod config;
 mod database;
 mod edit;
@@ -28,6 +29,7 @@ mod intelligence;
 mod kind;
 mod listing;
 mod load;
+mod mail;
 mod mcp;
 mod memory;
 mod models;
@@ -40,6 +42,7 @@ mod savings;
 mod scheduler;
 mod section_keys;
 mod server;
+mod set_values;
 mod settings_file;
 mod telemetry;
 mod template;
@@ -50,6 +53,7 @@ mod write;
 pub use agent::{AgentConfig, AgentName, UnknownAgent};
 pub use api_key_format::SuspiciousKey;
 pub use channel::{ChannelConfig, WhatsappConfig};
+pub use channel_email::EmailChannelConfig;
 pub use config::Config;
 pub use database::DatabaseConfig;
 pub use engine::{
@@ -63,6 +67,7 @@ pub use hardware::Hardware;
 pub use identity::IdentityConfig;
 pub use intelligence::IntelligenceConfig;
 pub use load::{Loaded, SetError, load, set_default_model};
+pub use mail::{MailConfig, MailSecuritySetting};
 pub use mcp::{McpConfig, McpServerConfig, McpTransportConfig};
 pub use memory::{MemoryBackendName, MemoryConfig};
 pub use recommend::recommend;
@@ -71,6 +76,7 @@ pub use sandbox::{SandboxConfig, SandboxRuntime};
 pub use savings::{SavingsConfig, TokenPrice};
 pub use scheduler::SchedulerConfig;
 pub use server::{AccessLog, LimitFailure, ServerConfig, ServerTlsConfig};
+pub use set_values::{NewSetting, NewValue, set_values};
 pub use settings_file::{
     ChangedSettings, Setting, SettingSection, SettingSource, SettingsError, SettingsFile,
 };

@@ -47,6 +47,9 @@ pub fn load(environment: &Environment) -> Result<Loaded, ConfigError> {
     if let Some(url) = environment.database_url()? {
         loaded.config.database.url = Some(url);
     }
+    if let Some(password) = environment.mail_password()? {
+        loaded.config.mail.password = Some(password);
+    }
     loaded.config.passfile = environment.passfile();
     loaded.config.provider_keys = environment.provider_keys()?;
     loaded.config.hub = environment.hub()?;

@@ -64,8 +64,11 @@ const CHANGEABLE: [&str; 38] = [
 ];
 
 /// The keys that a variable of the environment overrides.
-const OVERRIDDEN: [(&str, &str); 2] =
-    [("server.api_key", "HOB_API_KEY"), ("database.url", "HOB_DATABASE_URL")];
+const OVERRIDDEN: [(&str, &str); 3] = [
+    ("server.api_key", "HOB_API_KEY"),
+    ("mail.password", "HOB_MAIL_PASSWORD"),
+    ("database.url", "HOB_DATABASE_URL"),
+];
 
 /// The most keys that one change may name.
 const MOST_CHANGES: usize = 100;
@@ -246,6 +249,9 @@ impl SettingsFile {
     fn overridden(&self, mut config: Config) -> Result<Config, ConfigError> {
         if let Some(key) = self.environment.api_key()? {
             config.server.api_key = Some(key);
+        }
+        if let Some(password) = self.environment.mail_password()? {
+            config.mail.password = Some(password);
         }
         if let Some(url) = self.environment.database_url()? {
             config.database.url = Some(url);

@@ -42,6 +42,7 @@ const TOOLS: &str = "
     channel_send            act    no
     channel_list            read   no
     channel_status          read   no
+    mail                    read   no
 ";
 
 fn llm() -> LlmOptions {
@@ -56,6 +57,8 @@ fn llm() -> LlmOptions {
 fn registry(home: &std::path::Path) -> ToolRegistry {
     let mut config = Config::default();
     config.sandbox.enabled = true;
+    config.mail.imap_host = Some("imap.example.org".to_owned());
+    config.mail.user = Some("ann@example.org".to_owned());
     let memory = Databases::in_files(home).memory;
     let memory = open_memory(&config, home, memory, MemoryWiring::default()).unwrap();
     let parts = ToolRegistryParts {

@@ -1,17 +1,18 @@
 //! Translates the configuration of channels into their options.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_channels::whatsapp::{WhatsappInstaller, WhatsappLinking, WhatsappProgram};
 use hob_channels::{
-    Channel, ChannelError, ChannelOptions, ChannelService, ChannelSharing, GatewayOptions, InboundRules,
-    OpenedChannelStore, WhatsappOptions, open_channel_store,
+    Channel, ChannelError, ChannelOptions, ChannelService, ChannelSharing, EMAIL_CHANNEL, GatewayOptions,
+    InboundRules, OpenedChannelStore, WhatsappOptions, open_channel_store,
 };
 use hob_config::{ChannelConfig, Config};
 use hob_core::{AgentPreference, EventBus};
 use hob_db::Storage;
+
+use crate::startup::email_channel::{allow_from, email_options, trust};
 
 /// The file that is locked by the one process that answers messages.
 const LOCK: &str = "channels.lock";
@@ -31,7 +32,7 @@ pub fn open_channels(
     parts: ChannelParts,
 ) -> Result<Option<Arc<ChannelService>>, ChannelError> {
     let channel = &config.channel;
-    if !channel.enabled && !channel.whatsapp.enabled {
+    if !channel.enabled && !channel.whatsapp.enabled && !channel.email.enabled {
         return Ok(None);
     }
     let opened = open_store(&parts.storage);
@@ -39,6 +40,7 @@ pub fn open_channels(
     let service = ChannelService::new(ChannelOptions {
         gateway: channel.enabled.then(|| gateway_options(channel, &channel.gateway_url)),
         whatsapp: channel.whatsapp.enabled.then(|| whatsapp_options(config, home)),
+        email: if channel.email.enabled { Some(email_options(config)?) } else { None },
         inbound: channel.reply.then(|| rules(channel)),
         store: opened.map(|opened| opened.store),
         // With a shared database, a lease decides which process is connected.
@@ -112,12 +114,12 @@ fn rules(config: &ChannelConfig) -> InboundRules {
             Some(agent) => AgentPreference::Named(agent.as_str().to_owned()),
             None => AgentPreference::None,
         },
-        trust: config.trust.clone(),
-        allow_from: config.allow_from.clone(),
+        trust: trust(config),
+        allow_from: allow_from(config),
         messages_per_minute: config.messages_per_minute,
         history: config.history,
         key: config.key.as_deref().map(Into::into),
-        pairing: BTreeSet::new(),
+        pairing: config.email.pairing.then(|| EMAIL_CHANNEL.to_owned()).into_iter().collect(),
         transcription_model: config.transcription_model.clone(),
     }
 }

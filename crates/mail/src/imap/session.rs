@@ -77,6 +77,8 @@ pub struct ImapSession {
     capabilities: Vec<String>,
     commands: u32,
     timeout: Duration,
+    /// Whether the server has reported a number of messages since the last look.
+    has_news: bool,
 }
 
 impl fmt::Debug for ImapSession {
@@ -105,8 +107,13 @@ impl ImapSession {
             timeout: account.timeout,
         };
         let connection = MailConnection::open(&endpoint).await?;
-        let mut session =
-            ImapSession { connection, capabilities: Vec::new(), commands: 0, timeout: account.timeout };
+        let mut session = ImapSession {
+            connection,
+            capabilities: Vec::new(),
+            commands: 0,
+            timeout: account.timeout,
+            has_news: false,
+        };
         within(account.timeout, session.greeting()).await?;
         if account.security == MailSecurity::StartTls {
             session = session.start_tls(&endpoint).await?;
@@ -198,6 +205,8 @@ impl ImapSession {
 
     /// The messages of the open folder with greater numbers than `uid`, oldest first.
     pub async fn after(&mut self, uid: u32) -> Result<Vec<u32>, MailError> {
+        // What is reported from now on may not be found.
+        self.has_news = false;
         let Some(first) = uid.checked_add(1) else { return Ok(Vec::new()) };
         let command = Command::new("UID SEARCH").words(&format!("UID {first}:*"));
         let mut found = self.run("UID SEARCH", command).await?.found;
@@ -249,8 +258,11 @@ impl ImapSession {
         self.has("IDLE")
     }
 
-    /// Waits until the open folder changes, or for `longest`.
+    /// Waits until the open folder changes, or for `longest`. Ends at once if it has changed since [`Self::after`].
     pub async fn idle(&mut self, longest: Duration) -> Result<IdleEnd, MailError> {
+        if self.has_news {
+            return Ok(IdleEnd::Changed);
+        }
         let tag = self.next_tag();
         self.connection.write(format!("{tag} IDLE\r\n").as_bytes()).await?;
         let limit = self.timeout;
@@ -410,7 +422,9 @@ impl ImapSession {
             }
             fragments.push(Fragment::Literal(self.connection.read_bytes(length).await?));
         }
-        read_response(&fragments)
+        let response = read_response(&fragments)?;
+        self.has_news |= matches!(response, ImapResponse::Exists(_));
+        Ok(response)
     }
 }
 
