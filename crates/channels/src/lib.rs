@@ -1,4 +1,4 @@
-//! Messaging: the gateway with its channels, WhatsApp, e-mail, the rules for answering, and the agent tools.
+//! Messaging: the gateway with its channels, Telegram, WhatsApp, e-mail, the rules for answering, and the agent tools.
 //!
 //! [`ChannelService`] is what the rest of the program uses. A received message is saved in the [`store`], queued by conversation,
 //! and answered through the contract `Ask` on behalf of its sender.
@@ -25,12 +25,13 @@ mod status;
 mod status_transitions;
 pub mod store;
 mod stored_messages;
+pub mod telegram;
 mod tools;
 mod types;
 pub mod whatsapp;
 
 pub use channel::Channel;
-pub use email::{CHANNEL as EMAIL_CHANNEL, EmailOptions};
+pub use email::{CHANNEL as EMAIL_CHANNEL, EmailOptions, is_ours as is_email_target};
 pub use file::{ChannelFile, MAX_FILE_BYTES, MAX_FILES};
 pub use gateway::client::GatewayOptions;
 pub use gateway::shared::GatewayTimeouts;
@@ -46,6 +47,7 @@ pub use store::{
     POSTGRES_MIGRATIONS, PairingStore, PendingSender, PostgresChannelStore, RecentLine, SenderKey,
     SharedChannelStore, Speaker, SqliteChannelStore, open_channel_store,
 };
+pub use telegram::TelegramOptions;
 pub use tools::channel_tools;
 pub use types::{ChannelError, ChannelMessage, ChannelReport, ChannelStatus};
 pub use whatsapp::WhatsappOptions;

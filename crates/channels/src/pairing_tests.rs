@@ -2,7 +2,7 @@ use hob_db::Database;
 use serde_json::json;
 
 use super::*;
-use crate::store::{MIGRATIONS, PairingStore, SqliteChannelStore};
+use crate::store::{MIGRATIONS, SqliteChannelStore};
 
 fn store() -> Arc<dyn ChannelStore> {
     Arc::new(SqliteChannelStore::new(Database::in_memory(&[MIGRATIONS]).unwrap()))

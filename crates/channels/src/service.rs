@@ -17,10 +17,12 @@ use crate::email::{self, EmailOptions};
 use crate::gateway::client::GatewayOptions;
 use crate::inbound::{InboundHandler, InboundRules};
 use crate::inbox::MessageHandler;
+use crate::pairing::normalized_code;
 use crate::seen_messages::{RecentMessages, SeenMessages};
 use crate::sharing::ChannelSharing;
-use crate::store::{ChannelStore, RecentLine, ThreadKey};
+use crate::store::{ApprovedSender, ChannelStore, PendingSender, RecentLine, ThreadKey};
 use crate::stored_messages::StoredMessages;
+use crate::telegram::{self, TelegramOptions};
 use crate::types::{ChannelError, ChannelReport, ChannelStatus};
 use crate::whatsapp::{self, LinkCode, WhatsappOptions};
 
@@ -31,6 +33,8 @@ pub struct ChannelOptions {
     pub gateway: Option<GatewayOptions>,
     /// `None` if WhatsApp is not used.
     pub whatsapp: Option<WhatsappOptions>,
+    /// `None` if Telegram is not used, or only through the gateway.
+    pub telegram: Option<TelegramOptions>,
     /// `None` if e-mail is not used.
     pub email: Option<EmailOptions>,
     /// `None` if messages are not answered.
@@ -49,6 +53,7 @@ pub struct ChannelOptions {
 pub struct ChannelService {
     gateway: Option<Channel>,
     whatsapp: Option<Channel>,
+    telegram: Option<Channel>,
     email: Option<Channel>,
     /// The code that links an account to WhatsApp.
     link_code: LinkCode,
@@ -62,15 +67,24 @@ pub struct ChannelService {
 impl ChannelService {
     /// Creates the channels. Connects none.
     pub fn new(options: ChannelOptions) -> Result<Self, ChannelError> {
-        let ChannelOptions { gateway, whatsapp, email, inbound, store, sharing, lock, events } = options;
+        let ChannelOptions { gateway, whatsapp, telegram, email, inbound, store, sharing, lock, events } =
+            options;
         let seen_messages: Arc<dyn SeenMessages> = match store.clone() {
             Some(store) => Arc::new(StoredMessages::new(store, sharing.is_some())),
             None => Arc::new(RecentMessages::default()),
         };
         let link_code = LinkCode::default();
+        let mut direct_channels = vec![whatsapp::CHANNEL];
+        direct_channels.extend(telegram.is_some().then_some(telegram::CHANNEL));
+        direct_channels.extend(email.is_some().then_some(email::CHANNEL));
         let gateway = gateway.map(|options| {
             let (events, seen_messages) = (events.clone(), Arc::clone(&seen_messages));
-            Channel::gateway(GatewayOptions { events, seen_messages, sharing: sharing.clone(), ..options })
+            let sharing = sharing.clone();
+            Channel::gateway(GatewayOptions { events, seen_messages, sharing, direct_channels, ..options })
+        });
+        let telegram = telegram.map(|options| {
+            let (events, seen_messages) = (events.clone(), Arc::clone(&seen_messages));
+            Channel::telegram(TelegramOptions { events, seen_messages, sharing: sharing.clone(), ..options })
         });
         let whatsapp = whatsapp.map(|options| {
             let (events, seen_messages) = (events.clone(), Arc::clone(&seen_messages));
@@ -85,6 +99,7 @@ impl ChannelService {
         Ok(ChannelService {
             gateway: gateway.transpose()?,
             whatsapp,
+            telegram: telegram.transpose()?,
             email,
             link_code,
             inbound,
@@ -95,7 +110,7 @@ impl ChannelService {
     }
 
     fn channels(&self) -> impl Iterator<Item = &Channel> {
-        self.gateway.iter().chain(&self.whatsapp).chain(&self.email)
+        self.gateway.iter().chain(&self.whatsapp).chain(&self.telegram).chain(&self.email)
     }
 
     /// Sends a message. Success means that the channel accepted it. Dropping the future stops the attempt.
@@ -105,20 +120,18 @@ impl ChannelService {
         content: &str,
         conversation_id: Option<&str>,
     ) -> Result<(), ChannelError> {
-        let own = [
-            self.whatsapp.as_ref().filter(|_| whatsapp::is_ours(channel)),
-            self.email.as_ref().filter(|_| email::is_ours(channel)),
-        ];
-        // The gateway may have its own WhatsApp.
-        let Some(sender) = own.into_iter().flatten().chain(&self.gateway).next() else {
-            return Err(match self.own_names().as_slice() {
-                [] => ChannelError::NotConfigured,
-                names => {
-                    let names = names.join(" and ");
-                    let reason = format!("there is no channel '{channel}'; without a gateway, there is {names}");
-                    ChannelError::Invalid { reason }
-                }
-            });
+        let whatsapp = self.whatsapp.as_ref().filter(|_| whatsapp::is_ours(channel));
+        let telegram = self.telegram.as_ref().filter(|_| telegram::is_ours(channel));
+        let email = self.email.as_ref().filter(|_| email::is_ours(channel));
+        // The gateway may have its own WhatsApp, Telegram and e-mail.
+        let sender = match whatsapp.or(telegram).or(email).or(self.gateway.as_ref()) {
+            Some(sender) => sender,
+            None if self.channels().next().is_none() => return Err(ChannelError::NotConfigured),
+            None => {
+                let known: Vec<&str> = self.reports().into_iter().map(|(name, _)| name).collect();
+                let reason = format!("there is no channel '{channel}'; there is {}", known.join(", "));
+                return Err(ChannelError::Invalid { reason });
+            }
         };
         sender.send(channel, content, conversation_id).await?;
         self.note_sent(channel, content, conversation_id).await;
@@ -148,6 +161,33 @@ impl ChannelService {
         }
     }
 
+    /// The senders who wait for an approval, oldest first; empty if nothing is saved.
+    pub async fn pending_senders(&self) -> Result<Vec<PendingSender>, DatabaseError> {
+        match self.store.clone() {
+            // The program ends.
+            Some(store) => {
+                blocking(move || store.pending_senders(SystemTime::now())).await.unwrap_or(Ok(Vec::new()))
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The approved senders; empty if nothing is saved.
+    pub async fn approved_senders(&self) -> Result<Vec<ApprovedSender>, DatabaseError> {
+        match self.store.clone() {
+            Some(store) => blocking(move || store.approved_senders()).await.unwrap_or(Ok(Vec::new())),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Approves the sender who got this code; `None` if the code is not valid.
+    pub async fn approve(&self, typed: &str) -> Result<Option<ApprovedSender>, DatabaseError> {
+        let Some(store) = self.store.clone() else { return Ok(None) };
+        let code = normalized_code(typed);
+        let approved = blocking(move || store.approve_code(&code, SystemTime::now()));
+        approved.await.unwrap_or(Ok(None))
+    }
+
     /// How messages are answered, and who is trusted; `None` if they are not answered.
     pub fn rules(&self) -> Option<&InboundRules> {
         self.inbound.as_ref()
@@ -158,19 +198,17 @@ impl ChannelService {
         self.link_code.get()
     }
 
-    /// The names of the channels that need no gateway.
-    fn own_names(&self) -> Vec<&'static str> {
-        let whatsapp = self.whatsapp.as_ref().map(|_| whatsapp::CHANNEL);
-        let email = self.email.as_ref().map(|_| email::CHANNEL);
-        whatsapp.into_iter().chain(email).collect()
-    }
-
-    /// The status of each channel by its name: `gateway`, `whatsapp` and `email`.
+    /// The status of each channel by its name: `gateway`, `whatsapp`, `telegram` and `email`.
     pub fn reports(&self) -> Vec<(&'static str, ChannelReport)> {
         let gateway = self.gateway.as_ref().map(|channel| ("gateway", channel.report()));
-        let whatsapp = self.whatsapp.as_ref().map(|channel| (whatsapp::CHANNEL, channel.report()));
-        let email = self.email.as_ref().map(|channel| (email::CHANNEL, channel.report()));
-        gateway.into_iter().chain(whatsapp).chain(email).collect()
+        gateway.into_iter().chain(self.direct().map(|(name, channel)| (name, channel.report()))).collect()
+    }
+
+    /// The channels that Hob connects to itself, by their names.
+    fn direct(&self) -> impl Iterator<Item = (&'static str, &Channel)> {
+        let whatsapp = self.whatsapp.iter().map(|channel| (whatsapp::CHANNEL, channel));
+        let telegram = self.telegram.iter().map(|channel| (telegram::CHANNEL, channel));
+        whatsapp.chain(telegram).chain(self.email.iter().map(|channel| (email::CHANNEL, channel)))
     }
 
     /// The names that [`Self::send`] can reach.
@@ -179,7 +217,7 @@ impl ChannelService {
             Some(gateway) => match gateway.list_channels().await {
                 Ok(names) => names,
                 // The others still work.
-                Err(error) if !self.own_names().is_empty() => {
+                Err(error) if self.direct().next().is_some() => {
                     tracing::warn!(%error, "the channels of the gateway are not listed");
                     Vec::new()
                 }
@@ -187,9 +225,9 @@ impl ChannelService {
             },
             None => Vec::new(),
         };
-        for own in self.own_names() {
-            if !names.iter().any(|name| name == own) {
-                names.push(own.to_owned());
+        for (direct, _) in self.direct() {
+            if !names.iter().any(|name| name == direct) {
+                names.push(direct.to_owned());
             }
         }
         Ok(names)

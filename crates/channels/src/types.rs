@@ -88,7 +88,7 @@ pub struct ChannelReport {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ChannelError {
     #[error(
-        "no channel is configured. Set 'enabled = true' under [channel] or [channel.whatsapp] in config.toml"
+        "no channel is configured. Run 'hob channel add telegram', or set 'enabled = true' under [channel] or [channel.whatsapp] in config.toml"
     )]
     NotConfigured,
 

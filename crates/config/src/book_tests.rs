@@ -25,6 +25,7 @@ const EXPLAINED: &[(&str, &str)] = &[
     ("HF_TOKEN", "Token for models with restricted access on the hub."),
     ("HOB_BACKENDS", "Another directory with libraries for graphics cards, as an absolute path."),
     ("HOB_DATABASE_URL", "URL of a PostgreSQL database; overrides `[database] url`."),
+    ("HOB_TELEGRAM_TOKEN", "Token of the Telegram bot; overrides `[channel.telegram] token`."),
     ("PGPASSFILE", "Password file of PostgreSQL's clients. The default is `~/.pgpass`."),
     ("HOME", "Home directory, for `~/.hob` and other paths with `~`."),
 ];

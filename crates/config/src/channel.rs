@@ -1,4 +1,4 @@
-//! `[channel]`: messaging through a gateway, and `[channel.whatsapp]`. `[channel.email]` has its own file.
+//! `[channel]`: messaging through a gateway, `[channel.whatsapp]` and `[channel.telegram]`. `[channel.email]` has its own file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use secrecy::SecretString;
 use crate::agent::{AGENT, AgentName};
 use crate::channel_email::EmailChannelConfig;
 use crate::kind::{
-    COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_PATH, OPTIONAL_TEXT, SECONDS, SECRET, SENDERS, SENDERS_TRUST, TEXT,
-    WEBSOCKET_URL,
+    COUNT, COUNT_OR_NONE, FLAG, HTTP_URL, OPTIONAL_PATH, OPTIONAL_TEXT, SECONDS, SECRET, SENDERS,
+    SENDERS_TRUST, TEXT, WEBSOCKET_URL,
 };
 use crate::section_keys::keys_of;
 
@@ -42,6 +42,7 @@ pub struct ChannelConfig {
     /// The model that transcribes voice messages; `None` lets Hob choose one.
     pub transcription_model: Option<String>,
     pub whatsapp: WhatsappConfig,
+    pub telegram: TelegramConfig,
     pub email: EmailChannelConfig,
 }
 
@@ -61,6 +62,7 @@ impl Default for ChannelConfig {
             key: None,
             transcription_model: None,
             whatsapp: WhatsappConfig::default(),
+            telegram: TelegramConfig::default(),
             email: EmailChannelConfig::default(),
         }
     }
@@ -81,6 +83,7 @@ keys_of! {
         key: OPTIONAL_TEXT, "Name of the key (hob key create) that pays for answers and limits them; \"\" for none.";
         transcription_model: OPTIONAL_TEXT, "Model that transcribes voice messages; \"\" is the first one whose name has whisper or transcribe in it.";
         [whatsapp], "WhatsApp, through a helper process that needs node.";
+        [telegram], "Telegram, as a bot.";
         [email], "E-mail, with the account in [mail].";
     }
 }
@@ -114,5 +117,45 @@ keys_of! {
         auth_dir: OPTIONAL_PATH, "Directory of the session; \"\" is 'whatsapp' next to this file.";
         assistant_name: TEXT, "Name of the assistant in messages.";
         assistant_has_own_number: FLAG, "Whether the assistant has its own phone number.";
+    }
+}
+
+/// Settings of the Telegram channel.
+#[derive(Debug, Clone)]
+pub struct TelegramConfig {
+    pub enabled: bool,
+    /// The token of the bot; `None` reads it from `token_file`. `HOB_TELEGRAM_TOKEN` overrides both.
+    pub token: Option<SecretString>,
+    /// A file with the token and nothing else.
+    pub token_file: Option<PathBuf>,
+    /// Whether to answer messages in groups that mention the bot.
+    pub groups: bool,
+    /// Whether to answer only senders whom the owner has approved.
+    pub pairing: bool,
+    /// Address of the Bot API, without a trailing slash.
+    pub api_url: String,
+}
+
+impl Default for TelegramConfig {
+    fn default() -> Self {
+        TelegramConfig {
+            enabled: false,
+            token: None,
+            token_file: None,
+            groups: true,
+            pairing: true,
+            api_url: "https://api.telegram.org".to_owned(),
+        }
+    }
+}
+
+keys_of! {
+    TelegramConfig {
+        enabled: FLAG, "Whether to connect to Telegram. 'hob channel add telegram' sets this and the token.";
+        token: SECRET, "Token of the bot, from @BotFather; \"\" reads token_file. HOB_TELEGRAM_TOKEN overrides both.";
+        token_file: OPTIONAL_PATH, "File that contains the token; \"\" for none.";
+        groups: FLAG, "Whether to answer messages in groups that mention the bot.";
+        pairing: FLAG, "Whether to answer only senders whom you have approved with 'hob channel approve'.";
+        api_url: HTTP_URL, "Address of Telegram's Bot API.";
     }
 }

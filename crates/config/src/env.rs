@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use crate::error::ConfigError;
 
 /// Every variable that is read.
-pub(crate) const VARIABLES: [&str; 14] = [
+pub(crate) const VARIABLES: [&str; 15] = [
     "HOME",
     "HOB_HOME",
     "HOB_CONFIG",
@@ -25,6 +25,7 @@ pub(crate) const VARIABLES: [&str; 14] = [
     "HOB_BACKENDS",
     "HOB_DATABASE_URL",
     "PGPASSFILE",
+    "HOB_TELEGRAM_TOKEN",
 ];
 
 /// The variables Hob reads, as they were at one moment. An empty variable counts as unset.
@@ -129,6 +130,11 @@ impl Environment {
     /// `$HOB_DATABASE_URL`, which may contain a password.
     pub(crate) fn database_url(&self) -> Result<Option<SecretString>, ConfigError> {
         self.secret("HOB_DATABASE_URL")
+    }
+
+    /// `$HOB_TELEGRAM_TOKEN`.
+    pub(crate) fn telegram_token(&self) -> Result<Option<SecretString>, ConfigError> {
+        self.secret("HOB_TELEGRAM_TOKEN")
     }
 
     /// `$PGPASSFILE`, else `~/.pgpass`: where clients of PostgreSQL look for passwords.

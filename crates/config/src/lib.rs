@@ -52,7 +52,7 @@ mod write;
 
 pub use agent::{AgentConfig, AgentName, UnknownAgent};
 pub use api_key_format::SuspiciousKey;
-pub use channel::{ChannelConfig, WhatsappConfig};
+pub use channel::{ChannelConfig, TelegramConfig, WhatsappConfig};
 pub use channel_email::EmailChannelConfig;
 pub use config::Config;
 pub use database::DatabaseConfig;
@@ -66,7 +66,7 @@ pub use error::{BadValue, ConfigError};
 pub use hardware::Hardware;
 pub use identity::IdentityConfig;
 pub use intelligence::IntelligenceConfig;
-pub use load::{Loaded, SetError, load, set_default_model};
+pub use load::{Loaded, SetError, add_telegram, load, set_default_model};
 pub use mail::{MailConfig, MailSecuritySetting};
 pub use mcp::{McpConfig, McpServerConfig, McpTransportConfig};
 pub use memory::{MemoryBackendName, MemoryConfig};

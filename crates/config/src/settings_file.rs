@@ -64,10 +64,11 @@ const CHANGEABLE: [&str; 38] = [
 ];
 
 /// The keys that a variable of the environment overrides.
-const OVERRIDDEN: [(&str, &str); 3] = [
+const OVERRIDDEN: [(&str, &str); 4] = [
     ("server.api_key", "HOB_API_KEY"),
     ("mail.password", "HOB_MAIL_PASSWORD"),
     ("database.url", "HOB_DATABASE_URL"),
+    ("channel.telegram.token", "HOB_TELEGRAM_TOKEN"),
 ];
 
 /// The most keys that one change may name.
@@ -255,6 +256,9 @@ impl SettingsFile {
         }
         if let Some(url) = self.environment.database_url()? {
             config.database.url = Some(url);
+        }
+        if let Some(token) = self.environment.telegram_token()? {
+            config.channel.telegram.token = Some(token);
         }
         Ok(config)
     }

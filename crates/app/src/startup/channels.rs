@@ -1,21 +1,29 @@
 //! Translates the configuration of channels into their options.
 
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hob_channels::telegram::{TelegramApi, TelegramBot};
 use hob_channels::whatsapp::{WhatsappInstaller, WhatsappLinking, WhatsappProgram};
 use hob_channels::{
-    Channel, ChannelError, ChannelOptions, ChannelService, ChannelSharing, EMAIL_CHANNEL, GatewayOptions,
-    InboundRules, OpenedChannelStore, WhatsappOptions, open_channel_store,
+    Channel, ChannelError, ChannelOptions, ChannelService, ChannelSharing, ChannelStore, EMAIL_CHANNEL,
+    GatewayOptions, InboundRules, OpenedChannelStore, TelegramOptions, WhatsappOptions, open_channel_store,
 };
-use hob_config::{ChannelConfig, Config};
+use hob_config::{ChannelConfig, Config, TelegramConfig};
 use hob_core::{AgentPreference, EventBus};
-use hob_db::Storage;
+use hob_db::{DatabaseError, Storage};
+use secrecy::SecretString;
 
 use crate::startup::email_channel::{allow_from, email_options, trust};
 
 /// The file that is locked by the one process that answers messages.
 const LOCK: &str = "channels.lock";
+
+/// Bytes of a file with a token that are read.
+const MAX_TOKEN_BYTES: u64 = 4_096;
 
 /// What the channels share with the rest of the program.
 pub struct ChannelParts {
@@ -32,7 +40,11 @@ pub fn open_channels(
     parts: ChannelParts,
 ) -> Result<Option<Arc<ChannelService>>, ChannelError> {
     let channel = &config.channel;
-    if !channel.enabled && !channel.whatsapp.enabled && !channel.email.enabled {
+    let is_any_on = channel.enabled
+        || channel.whatsapp.enabled
+        || channel.telegram.enabled
+        || channel.email.enabled;
+    if !is_any_on {
         return Ok(None);
     }
     let opened = open_store(&parts.storage);
@@ -40,7 +52,8 @@ pub fn open_channels(
     let service = ChannelService::new(ChannelOptions {
         gateway: channel.enabled.then(|| gateway_options(channel, &channel.gateway_url)),
         whatsapp: channel.whatsapp.enabled.then(|| whatsapp_options(config, home)),
-        email: if channel.email.enabled { Some(email_options(config)?) } else { None },
+        telegram: channel.telegram.enabled.then(|| telegram_options(&channel.telegram)).transpose()?,
+        email: channel.email.enabled.then(|| email_options(config)).transpose()?,
         inbound: channel.reply.then(|| rules(channel)),
         store: opened.map(|opened| opened.store),
         // With a shared database, a lease decides which process is connected.
@@ -65,6 +78,38 @@ pub fn gateway(config: &ChannelConfig, url: Option<&str>) -> Result<Channel, Cha
 /// WhatsApp for a single command.
 pub fn whatsapp(config: &Config, home: &Path) -> Channel {
     Channel::whatsapp(whatsapp_options(config, home))
+}
+
+/// Telegram for a single command.
+pub fn telegram(config: &Config) -> Result<Channel, ChannelError> {
+    Channel::telegram(telegram_options(&config.channel.telegram)?)
+}
+
+/// The bot of the configured token, or why it is not known. Receives no messages, so it does not disturb a running server.
+pub async fn telegram_bot(config: &Config) -> Result<TelegramBot, String> {
+    let token = telegram_token(&config.channel.telegram).map_err(|error| error.to_string())?;
+    let api = TelegramApi::new(&config.channel.telegram.api_url, token)?;
+    api.get_me().await.map_err(|error| error.to_string())
+}
+
+/// Whether a target is an address on Telegram.
+pub fn is_telegram(target: &str) -> bool {
+    hob_channels::telegram::is_ours(target)
+}
+
+/// The store of messages and senders, for a single command.
+pub fn channel_store(storage: &Storage) -> Result<Arc<dyn ChannelStore>, DatabaseError> {
+    Ok(open_channel_store(storage)?.store)
+}
+
+/// E-mail for a single command.
+pub fn email(config: &Config) -> Result<Channel, ChannelError> {
+    Ok(Channel::email(email_options(config)?))
+}
+
+/// Whether a target is sent to by e-mail.
+pub fn is_email(target: &str) -> bool {
+    hob_channels::is_email_target(target)
 }
 
 /// Whether a target is an address on WhatsApp.
@@ -108,6 +153,34 @@ fn whatsapp_options(config: &Config, home: &Path) -> WhatsappOptions {
     }
 }
 
+fn telegram_options(config: &TelegramConfig) -> Result<TelegramOptions, ChannelError> {
+    Ok(TelegramOptions {
+        api_url: config.api_url.clone(),
+        answers_groups: config.groups,
+        ..TelegramOptions::new(telegram_token(config)?)
+    })
+}
+
+/// The token of the bot: from the configuration, else from its file.
+fn telegram_token(config: &TelegramConfig) -> Result<SecretString, ChannelError> {
+    if let Some(token) = &config.token {
+        return Ok(token.clone());
+    }
+    let invalid = |reason: String| ChannelError::Invalid { reason };
+    let Some(path) = &config.token_file else {
+        return Err(invalid(
+            "Telegram has no token. Run 'hob channel add telegram', or set token under [channel.telegram] in config.toml"
+                .to_owned(),
+        ));
+    };
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_TOKEN_BYTES).read_to_string(&mut text));
+    read.map_err(|error| {
+        invalid(format!("cannot read [channel.telegram] token_file {}: {error}", path.display()))
+    })?;
+    Ok(text.trim().into())
+}
+
 fn rules(config: &ChannelConfig) -> InboundRules {
     InboundRules {
         agent: match config.default_agent {
@@ -119,9 +192,18 @@ fn rules(config: &ChannelConfig) -> InboundRules {
         messages_per_minute: config.messages_per_minute,
         history: config.history,
         key: config.key.as_deref().map(Into::into),
-        pairing: config.email.pairing.then(|| EMAIL_CHANNEL.to_owned()).into_iter().collect(),
+        pairing: paired_channels(config),
         transcription_model: config.transcription_model.clone(),
     }
+}
+
+/// The channels on which only approved senders are answered.
+fn paired_channels(config: &ChannelConfig) -> BTreeSet<String> {
+    let channels = [
+        (hob_channels::telegram::CHANNEL, config.telegram.enabled && config.telegram.pairing),
+        (EMAIL_CHANNEL, config.email.enabled && config.email.pairing),
+    ];
+    channels.into_iter().filter(|(_, is_paired)| *is_paired).map(|(name, _)| name.to_owned()).collect()
 }
 
 /// A database that cannot be opened is a warning only: messages are answered without it.

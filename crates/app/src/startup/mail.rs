@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hob_config::{MailConfig, MailSecuritySetting};
-use hob_mail::{ImapAccount, MailSecurity, SmtpAccount};
+use hob_mail::{ImapAccount, ImapSession, MailError, MailSecurity, SmtpAccount, check_smtp};
 use secrecy::SecretString;
 
 /// The longest wait for a mail server.
@@ -37,6 +37,23 @@ pub fn smtp_account(config: &MailConfig) -> Option<SmtpAccount> {
         authorities: config.authorities.clone(),
         timeout: TIMEOUT,
     })
+}
+
+/// Logs in to the mailbox and opens its folder. Without an account, there is nothing to check.
+pub async fn check_mailbox(config: &MailConfig) -> Result<(), MailError> {
+    let Some(account) = imap_account(config) else { return Ok(()) };
+    let mut session = ImapSession::open(&account).await?;
+    session.examine(&config.folder).await?;
+    session.close().await;
+    Ok(())
+}
+
+/// Logs in to the server that sends. Nothing is sent.
+pub async fn check_sending(config: &MailConfig) -> Result<(), MailError> {
+    match smtp_account(config) {
+        Some(account) => check_smtp(&account).await,
+        None => Ok(()),
+    }
 }
 
 fn security(setting: MailSecuritySetting) -> MailSecurity {

@@ -23,8 +23,7 @@ use incoming::SenderRules;
 use listener::EmailListener;
 use sender::EmailSender;
 
-pub use thread::CHANNEL;
-pub(crate) use thread::is_ours;
+pub use thread::{CHANNEL, is_ours};
 
 /// Some routers forget a connection on which nothing is said for ten minutes.
 const IDLE_FOR: Duration = Duration::from_secs(9 * 60);

@@ -9,7 +9,7 @@ use hob_mail::{MailMessage, is_mail_address};
 pub const CHANNEL: &str = "email";
 
 /// Whether messages to `channel` are sent by e-mail: `email`, or `email:ann@example.org`.
-pub(crate) fn is_ours(channel: &str) -> bool {
+pub fn is_ours(channel: &str) -> bool {
     channel == CHANNEL || address_in(channel).is_some()
 }
 

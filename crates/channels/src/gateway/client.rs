@@ -34,6 +34,8 @@ pub struct GatewayOptions {
     pub limits: InboxLimits,
     pub events: EventBus,
     pub seen_messages: Arc<dyn SeenMessages>,
+    /// Channels that Hob connects to itself. Their messages of an earlier process are not the gateway's.
+    pub direct_channels: Vec<&'static str>,
     /// `None` if no other process connects to this gateway.
     pub sharing: Option<ChannelSharing>,
 }
@@ -48,6 +50,7 @@ impl GatewayOptions {
             limits: InboxLimits::default(),
             events: EventBus::new(),
             seen_messages: Arc::new(RecentMessages::default()),
+            direct_channels: vec![whatsapp::CHANNEL],
             sharing: None,
         }
     }
@@ -75,14 +78,22 @@ impl Channel {
             inbox,
             status: status.clone(),
         };
-        let interval = options.reconnect_interval;
-        Ok(Channel::new(parts, |inbox| GatewayListener { connector, interval, status, sender, inbox }))
+        let (interval, direct_channels) = (options.reconnect_interval, options.direct_channels);
+        Ok(Channel::new(parts, |inbox| GatewayListener {
+            connector,
+            interval,
+            direct_channels,
+            status,
+            sender,
+            inbox,
+        }))
     }
 }
 
 struct GatewayListener {
     connector: GatewayConnector,
     interval: Duration,
+    direct_channels: Vec<&'static str>,
     status: StatusCell,
     sender: Arc<GatewaySender>,
     inbox: Inbox,
@@ -91,7 +102,7 @@ struct GatewayListener {
 #[async_trait]
 impl Listener for GatewayListener {
     async fn listen(&self, stop: CancellationToken) {
-        self.inbox.resume(|message| message.channel != whatsapp::CHANNEL).await;
+        self.inbox.resume(|message| !self.direct_channels.contains(&message.channel.as_str())).await;
         let gateway = &self.connector.address.socket;
         while !stop.is_cancelled() {
             self.status.note(Trigger::Connect);

@@ -7,6 +7,7 @@ pub mod progress;
 pub mod qr;
 pub mod question;
 pub mod screen;
+pub mod secret_line;
 pub mod style;
 pub mod table;
 pub mod text;

@@ -65,7 +65,8 @@ async fn status_reports_the_problem_and_exits_with_1() {
     assert_eq!(
         good,
         ran(&format!(
-            "Status    connected\nGateway   {url}\nChannels  telegram, slack\nWhatsApp  off ([channel.whatsapp] enabled)\n"
+            "Status    connected\nGateway   {url}\nChannels  telegram, slack\nWhatsApp  off ([channel.whatsapp] enabled)\n\
+             Telegram  off (run 'hob channel add telegram')\n"
         ))
     );
     drop(gateway);

@@ -1,20 +1,26 @@
-//! `hob channel`: sends messages. Connects to the gateway or to WhatsApp itself, without a server or an engine.
+//! `hob channel`: sends messages, and manages channels and senders. Connects to the gateway, to WhatsApp, to Telegram and to mail servers
+//! itself, without a server or an engine.
 
+mod add;
+mod add_email;
 mod list;
 mod login;
 mod send;
+mod senders;
 mod status;
 
 use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow};
-use hob_channels::ChannelError;
+use hob_channels::{ChannelError, EMAIL_CHANNEL};
 use hob_config::{ChannelConfig, Config};
+use hob_db::DatabaseError;
 
 use crate::args::ChannelCommand;
 use crate::commands::block_on;
 use crate::settings;
 use crate::signals::Signals;
+use add::FirstMessage;
 
 /// For users who never configured a gateway: an error about the default address would mislead them.
 const NO_GATEWAY: &str = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, \
@@ -38,6 +44,13 @@ fn explain(error: ChannelError, config: &Config, url: Option<&str>) -> Error {
     }
 }
 
+/// Runs work of the database on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, DatabaseError> + Send + 'static,
+) -> Result<T> {
+    Ok(tokio::task::spawn_blocking(work).await??)
+}
+
 pub fn run(command: ChannelCommand) -> Result<ExitCode> {
     let config = settings::load()?;
     let home = settings::home()?;
@@ -53,6 +66,16 @@ pub fn run(command: ChannelCommand) -> Result<ExitCode> {
                     status::run(&config, gateway.as_deref(), json.into()).await
                 }
                 ChannelCommand::Login { channel: _ } => login::run(&config, &home).await,
+                ChannelCommand::Add(args) if args.channel == EMAIL_CHANNEL => {
+                    add_email::run(&config, &args).await
+                }
+                ChannelCommand::Add(args) => {
+                    let first_message = if args.no_wait { FirstMessage::Skip } else { FirstMessage::Await };
+                    add::run(&config, first_message).await
+                }
+                ChannelCommand::Approve { code, json } => senders::approve(&config, &code, json.into()).await,
+                ChannelCommand::Senders { json } => senders::list(&config, json.into()).await,
+                ChannelCommand::RemoveSender { sender } => senders::remove(&config, &sender).await,
             }
         };
         // Dropping the work disconnects, and ends the subprocess if there is one.

@@ -1,4 +1,4 @@
-//! Messaging, if enabled: does the gateway answer, is WhatsApp linked.
+//! Messaging, if enabled: does the gateway answer, is WhatsApp linked, is the token of the Telegram bot valid.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,6 +19,9 @@ pub async fn check(config: &Config, home: &Path) -> Vec<DoctorCheck> {
     }
     if config.channel.whatsapp.enabled {
         checks.push(whatsapp(config, home));
+    }
+    if config.channel.telegram.enabled {
+        checks.push(telegram(config).await);
     }
     checks
 }
@@ -45,6 +48,20 @@ async fn gateway(config: &Config) -> DoctorCheck {
             DoctorCheck::new(NAME, CheckStatus::Warning, problem.unwrap_or_else(silent))
                 .advise("Start the gateway, correct [channel] gateway_url, or set [channel] enabled = false")
         }
+    }
+}
+
+async fn telegram(config: &Config) -> DoctorCheck {
+    const NAME: &str = "telegram";
+    let silent = || Err(format!("Telegram does not answer within {} s", TIMEOUT.as_secs()));
+    match tokio::time::timeout(TIMEOUT, channels::telegram_bot(config)).await.unwrap_or_else(|_| silent()) {
+        Ok(bot) => DoctorCheck::new(
+            NAME,
+            CheckStatus::Good,
+            format!("the token belongs to the bot @{}", bot.username),
+        ),
+        Err(problem) => DoctorCheck::new(NAME, CheckStatus::Warning, problem)
+            .advise("Check the network, or get a token from @BotFather and run 'hob channel add telegram'"),
     }
 }
 
