@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,6 +20,7 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 pub struct Dovecot {
     child: Child,
     directory: tempfile::TempDir,
+    account: Account,
     port: u16,
 }
 
@@ -35,10 +36,13 @@ impl Dovecot {
         }
         let users = format!("{MAIL_USER}:{{PLAIN}}{MAIL_PASSWORD}\n");
         fs::write(root.join("users"), users).expect("a file");
+        let account = Account::of_test();
         let config = root.join("dovecot.conf");
-        fs::write(&config, configuration(root, port)).expect("a file");
+        fs::write(&config, configuration(root, port, &account)).expect("a file");
+        account.own(root);
         let log = fs::File::create(root.join("output")).expect("a log");
-        let child = tied_command(part(PROGRAM))
+        let child = account
+            .command(&part(PROGRAM))
             .args(["-F", "-c"])
             .arg(&config)
             .stdin(Stdio::null())
@@ -46,7 +50,7 @@ impl Dovecot {
             .stderr(log)
             .spawn()
             .expect("started");
-        let mut server = Dovecot { child, directory, port };
+        let mut server = Dovecot { child, directory, account, port };
         server.wait_until_ready();
         server
     }
@@ -81,8 +85,10 @@ impl Dovecot {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("{}.{}.test", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let mail = self.directory.path().join("mail");
-        fs::write(mail.join("tmp").join(&name), message.replace("\r\n", "\n")).expect("a file");
-        fs::rename(mail.join("tmp").join(&name), mail.join("new").join(&name)).expect("moved");
+        let file = mail.join("tmp").join(&name);
+        fs::write(&file, message.replace("\r\n", "\n")).expect("a file");
+        self.account.own(&file);
+        fs::rename(file, mail.join("new").join(&name)).expect("moved");
     }
 
     /// Whether the server has marked any message as read.
@@ -102,10 +108,51 @@ impl Drop for Dovecot {
     }
 }
 
-/// Everything runs as the user of the test, without a chroot. The setting names are those of Dovecot 2.3, which Debian 12 has.
-fn configuration(root: &Path, port: u16) -> String {
+/// The account that runs everything. Dovecot reads no mail as root.
+struct Account {
+    user: String,
+    group: String,
+    uid: u32,
+    gid: u32,
+    is_other: bool,
+}
+
+impl Account {
+    fn of_test() -> Self {
+        let is_other = id(&["-u"]) == "0";
+        let of = |flag: &str| if is_other { id(&[flag, "nobody"]) } else { id(&[flag]) };
+        let number = |flag: &str| of(flag).parse().expect("a number");
+        Account { user: of("-un"), group: of("-gn"), uid: number("-u"), gid: number("-g"), is_other }
+    }
+
+    /// Gives a directory and everything in it to the account.
+    fn own(&self, path: &Path) {
+        if !self.is_other {
+            return;
+        }
+        std::os::unix::fs::chown(path, Some(self.uid), Some(self.gid)).expect("root may");
+        if path.is_dir() {
+            for entry in fs::read_dir(path).expect("a directory") {
+                self.own(&entry.expect("an entry").path());
+            }
+        }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        if !self.is_other {
+            return tied_command(program);
+        }
+        let mut command = tied_command("setpriv");
+        let (uid, gid) = (self.uid.to_string(), self.gid.to_string());
+        command.args(["--reuid", &uid, "--regid", &gid, "--clear-groups", "--pdeathsig", "KILL", "--", program]);
+        command
+    }
+}
+
+/// Everything runs as one user, without a chroot. The names of the settings are those of Dovecot 2.3.
+fn configuration(root: &Path, port: u16, account: &Account) -> String {
     let root = root.display();
-    let user = id("-un");
+    let Account { user, group, uid, gid, .. } = account;
     format!(
         "base_dir = {root}/run\n\
          state_dir = {root}/run\n\
@@ -114,7 +161,7 @@ fn configuration(root: &Path, port: u16) -> String {
          listen = 127.0.0.1\n\
          default_login_user = {user}\n\
          default_internal_user = {user}\n\
-         default_internal_group =\n\
+         default_internal_group = {group}\n\
          ssl = required\n\
          ssl_cert = <{root}/cert.pem\n\
          ssl_key = <{root}/key.pem\n\
@@ -126,16 +173,14 @@ fn configuration(root: &Path, port: u16) -> String {
          passdb {{\n  driver = passwd-file\n  args = scheme=plain username_format=%u {root}/users\n}}\n\
          userdb {{\n  driver = static\n  args = uid={uid} gid={gid} home={root}\n}}\n\
          service anvil {{\n  chroot =\n}}\n\
-         service imap-login {{\n  chroot =\n  inet_listener imap {{\n    port = 0\n  }}\n\
-         \x20 inet_listener imaps {{\n    port = {port}\n    ssl = yes\n  }}\n}}\n\
-         service stats {{\n  chroot =\n}}\n",
-        uid = id("-u"),
-        gid = id("-g"),
+         service stats {{\n  chroot =\n}}\n\
+         service imap-login {{\n  chroot =\n  inet_listener imap {{\n    port = 0\n  }}\n  \
+         inet_listener imaps {{\n    port = {port}\n    ssl = yes\n  }}\n}}\n"
     )
 }
 
-/// What the program `id` says about the user of the test.
-fn id(flag: &str) -> String {
-    let said = std::process::Command::new("id").arg(flag).output().expect("id is part of every system");
+/// What the program `id` says.
+fn id(arguments: &[&str]) -> String {
+    let said = Command::new("id").args(arguments).output().expect("id is part of every system");
     String::from_utf8_lossy(&said.stdout).trim().to_owned()
 }

@@ -165,6 +165,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 struct Session<'a> {
     socket: BufReader<TcpStream>,
     shared: &'a Shared,
+    /// The number of messages that the client knows of.
+    known: usize,
 }
 
 /// `None` ends the connection.
@@ -172,7 +174,7 @@ type Served = Option<()>;
 
 impl<'a> Session<'a> {
     fn new(socket: TcpStream, shared: &'a Shared) -> Self {
-        Session { socket: BufReader::new(socket), shared }
+        Session { socket: BufReader::new(socket), shared, known: 0 }
     }
 
     async fn say(&mut self, text: &str) -> Served {
@@ -240,6 +242,7 @@ impl<'a> Session<'a> {
                     let mailbox = lock(&self.shared.mailbox);
                     (mailbox.uid_validity, mailbox.messages.len())
                 };
+                self.known = count;
                 self.say(&format!("* FLAGS (\\Seen)\r\n* {count} EXISTS\r\n* 0 RECENT\r\n")).await?;
                 self.say(&format!("* OK [UIDVALIDITY {uid_validity}] valid\r\n")).await?;
                 self.done(tag, "OK [READ-ONLY] open").await
@@ -312,10 +315,21 @@ impl<'a> Session<'a> {
         self.done(tag, "OK done").await
     }
 
+    /// Reports new messages.
+    async fn report(&mut self) -> Served {
+        let count = lock(&self.shared.mailbox).messages.len();
+        if count != self.known {
+            self.known = count;
+            self.say(&format!("* {count} EXISTS\r\n")).await?;
+        }
+        Some(())
+    }
+
     async fn idle(&mut self, tag: &str) -> Served {
         let mut delivered = self.shared.delivered.subscribe();
         delivered.mark_unchanged();
         self.say("+ idling\r\n").await?;
+        self.report().await?;
         loop {
             tokio::select! {
                 line = self.line() => {
@@ -323,8 +337,7 @@ impl<'a> Session<'a> {
                     return self.done(tag, "OK done").await;
                 }
                 _ = delivered.changed() => {
-                    let count = lock(&self.shared.mailbox).messages.len();
-                    self.socket.write_all(format!("* {count} EXISTS\r\n").as_bytes()).await.ok()?;
+                    self.report().await?;
                 }
             }
         }

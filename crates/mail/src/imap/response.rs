@@ -11,6 +11,9 @@ const MAX_DEPTH: usize = 8;
 /// The values of one response.
 const MAX_VALUES: usize = 1_000_000;
 
+/// The most bytes of a code. A list of capabilities is the longest.
+const MAX_CODE: usize = 8 << 10;
+
 /// One response: a line, and after each literal the rest of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fragment {
@@ -244,7 +247,8 @@ fn split_word(line: &[u8]) -> (&[u8], &[u8]) {
 fn split_code(text: &[u8]) -> (Option<String>, String) {
     let coded = text.strip_prefix(b"[").and_then(|inner| {
         let end = inner.iter().position(|byte| *byte == b']')?;
-        Some((shown_reply(&inner[..end]), &inner[end + 1..]))
+        let code = String::from_utf8_lossy(&inner[..end.min(MAX_CODE)]).into_owned();
+        Some((code, &inner[end + 1..]))
     });
     match coded {
         Some((code, text)) => (Some(code), shown_reply(text)),
