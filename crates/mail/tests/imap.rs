@@ -1,5 +1,7 @@
 //! Reading a mailbox: what a good server says, and what a bad one cannot do.
 
+#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
+
 use std::time::Duration;
 
 use hob_mail::{IdleEnd, ImapAccount, ImapSession, MailError, MailQuery, MailSecurity, mail_tool};
