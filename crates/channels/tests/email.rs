@@ -90,7 +90,9 @@ impl Servers {
 
 /// A message of Ann.
 fn mail(id: &str, more: &str, text: &str) -> String {
-    format!("From: Ann <ann@example.org>\nTo: {MAIL_USER}\nSubject: Dinner\nMessage-ID: <{id}@example.org>\n{more}\n{text}\n")
+    format!(
+        "From: Ann <ann@example.org>\nTo: {MAIL_USER}\nSubject: Dinner\nMessage-ID: <{id}@example.org>\n{more}\n{text}\n"
+    )
 }
 
 #[tokio::test]
@@ -123,7 +125,12 @@ async fn a_message_is_answered_in_its_thread_and_old_ones_are_not() {
 async fn programs_and_the_own_address_are_never_answered() {
     let servers = Servers::start(ImapScript::default()).await;
     let channel = servers.echoing().await;
-    for more in ["Auto-Submitted: auto-replied\n", "Precedence: bulk\n", "List-Id: <l.example.org>\n", "Return-Path: <>\n"] {
+    for more in [
+        "Auto-Submitted: auto-replied\n",
+        "Precedence: bulk\n",
+        "List-Id: <l.example.org>\n",
+        "Return-Path: <>\n",
+    ] {
         servers.imap.deliver(&mail("auto", more, "I am away."));
     }
     servers.imap.deliver(&format!("From: {MAIL_USER}\nSubject: x\nMessage-ID: <own@x>\n\nHi\n"));

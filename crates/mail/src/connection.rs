@@ -7,9 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hob_net::{TlsClient, TlsClientSocket, connect_tcp};
-use tokio::io::{
-    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf,
-};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -46,11 +44,7 @@ impl AsyncRead for MailSocket {
 }
 
 impl AsyncWrite for MailSocket {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             MailSocket::Plain(socket) => Pin::new(socket).poll_write(context, bytes),
             MailSocket::Secure(socket) => Pin::new(socket).poll_write(context, bytes),

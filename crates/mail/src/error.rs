@@ -9,15 +9,21 @@ use thiserror::Error;
 pub enum MailError {
     #[error("cannot connect to the mail server {host}:{port}: {source}. Check the host and the port")]
     Connect { host: String, port: u16, source: io::Error },
-    #[error("no secure connection to the mail server {host}: {source}. Check the host, the port and the setting for TLS")]
+    #[error(
+        "no secure connection to the mail server {host}: {source}. Check the host, the port and the setting for TLS"
+    )]
     Tls { host: String, source: io::Error },
     #[error(
         "the mail server {host} is not on this machine, so the password is not sent to it without TLS. Use security = \"tls\" or \"starttls\""
     )]
     Unprotected { host: String },
-    #[error("the mail server {host} does not offer STARTTLS on this port. Try security = \"tls\" with the port for TLS")]
+    #[error(
+        "the mail server {host} does not offer STARTTLS on this port. Try security = \"tls\" with the port for TLS"
+    )]
     NoStartTls { host: String },
-    #[error("the mail server refuses the login: {reply}. Many providers need an app password instead of the usual one")]
+    #[error(
+        "the mail server refuses the login: {reply}. Many providers need an app password instead of the usual one"
+    )]
     Login { reply: String },
     #[error("the mail server offers no way to log in that Hob knows (PLAIN or LOGIN)")]
     NoLogin,

@@ -113,7 +113,8 @@ pub struct MailMessage {
 impl MailMessage {
     /// Reads a message; `None` if it has no header.
     pub fn read(bytes: &[u8], limits: MessageLimits) -> Option<Self> {
-        let message = MessageParser::default().parse(bytes).filter(|message| !message.headers().is_empty())?;
+        let message =
+            MessageParser::default().parse(bytes).filter(|message| !message.headers().is_empty())?;
         let (text, is_shortened) = text(&message, limits.text_chars);
         Some(MailMessage {
             message_id: message.message_id().and_then(id),
@@ -231,11 +232,15 @@ fn media_type(part: &MessagePart<'_>) -> String {
     let is_plain = |kind: &String| {
         kind.len() <= 100 && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/+-._".contains(&byte))
     };
-    named.map(|kind| kind.to_ascii_lowercase()).filter(is_plain).unwrap_or("application/octet-stream".to_owned())
+    named
+        .map(|kind| kind.to_ascii_lowercase())
+        .filter(is_plain)
+        .unwrap_or("application/octet-stream".to_owned())
 }
 
 fn authentication_results(message: &Message<'_>) -> Vec<String> {
-    let fields = message.headers_raw().filter(|(name, _)| name.eq_ignore_ascii_case("Authentication-Results"));
+    let fields =
+        message.headers_raw().filter(|(name, _)| name.eq_ignore_ascii_case("Authentication-Results"));
     fields.map(|(_, value)| unfolded(value)).take(MAX_PEOPLE).collect()
 }
 

@@ -19,10 +19,12 @@ fn begins_quote(line: &str, after: &[&str]) -> bool {
     // Long introductions are on two lines.
     let introduces = line.ends_with(':') && next.starts_with('>')
         || !line.ends_with(':') && next.ends_with(':') && is_introduction(line) && quotes_after(after);
-    let is_header = |line: &str| {
-        ["From:", "Von:", "De:", "Da:", "Van:"].iter().any(|field| line.starts_with(field))
-    };
-    introduces || has_dashes && !is_rule(line) || is_rule(line) && is_header(next) || is_rule_then_header(line, after)
+    let is_header =
+        |line: &str| ["From:", "Von:", "De:", "Da:", "Van:"].iter().any(|field| line.starts_with(field));
+    introduces
+        || has_dashes && !is_rule(line)
+        || is_rule(line) && is_header(next)
+        || is_rule_then_header(line, after)
 }
 
 /// `On Mon, 1 Dec 2026 at 10:00, Ann <ann@example.org>` in a few languages.

@@ -132,8 +132,10 @@ impl SmtpSession {
         mail: &OutgoingMail,
         message: &[u8],
     ) -> Result<(), MailSendError> {
-        let envelope =
-            [("MAIL FROM", format!("MAIL FROM:<{}>", mail.from)), ("RCPT TO", format!("RCPT TO:<{}>", mail.to))];
+        let envelope = [
+            ("MAIL FROM", format!("MAIL FROM:<{}>", mail.from)),
+            ("RCPT TO", format!("RCPT TO:<{}>", mail.to)),
+        ];
         for (name, line) in envelope {
             let reply = self.command(&line).await.map_err(MailSendError::NotSent)?;
             judged(name, reply, (200, 299))?;

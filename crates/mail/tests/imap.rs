@@ -29,7 +29,9 @@ async fn opened(server: &ImapServer) -> ImapSession {
 }
 
 fn mail(from: &str, subject: &str, text: &str) -> String {
-    format!("From: {from}\nTo: {MAIL_USER}\nSubject: {subject}\nMessage-ID: <{subject}@example.org>\n\n{text}\n")
+    format!(
+        "From: {from}\nTo: {MAIL_USER}\nSubject: {subject}\nMessage-ID: <{subject}@example.org>\n\n{text}\n"
+    )
 }
 
 #[tokio::test]
@@ -43,7 +45,10 @@ async fn messages_are_found_listed_and_read() {
     assert_eq!(session.search(&of_ann).await.unwrap(), [first]);
     let greetings = MailQuery { subject: Some("Grüße".into()), ..MailQuery::default() };
     assert_eq!(session.search(&greetings).await.unwrap(), [second]);
-    assert_eq!((session.after(first).await.unwrap(), session.last().await.unwrap()), (vec![second], Some(second)));
+    assert_eq!(
+        (session.after(first).await.unwrap(), session.last().await.unwrap()),
+        (vec![second], Some(second))
+    );
     assert_eq!(session.after(second).await.unwrap(), [] as [u32; 0], "the last one is not new");
     let summaries = session.summaries(&[second, 99, first]).await.unwrap();
     let listed: Vec<_> = summaries.iter().map(|summary| (summary.uid, summary.subject.as_str())).collect();
@@ -85,7 +90,10 @@ async fn a_wrong_password_and_an_unknown_folder_are_reported() {
     let server = ImapServer::start(ImapScript::default()).await;
     let wrong = ImapAccount { password: "wrong".into(), ..account(server.port()) };
     let refused = ImapSession::open(&wrong).await.unwrap_err();
-    assert!(matches!(refused, MailError::Login { .. }) && refused.to_string().contains("app password"), "{refused}");
+    assert!(
+        matches!(refused, MailError::Login { .. }) && refused.to_string().contains("app password"),
+        "{refused}"
+    );
     let mut session = opened(&server).await;
     let missing = session.examine("Nowhere").await.unwrap_err();
     assert!(missing.to_string().contains("there is no such folder"), "{missing}");
@@ -153,7 +161,8 @@ async fn a_real_server_is_read_over_tls_and_reports_new_messages() {
         authorities: Some(server.authority()),
         ..account(server.port())
     };
-    let mut session = ImapSession::open(&account).await.unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
+    let mut session =
+        ImapSession::open(&account).await.unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
     session.examine("INBOX").await.unwrap();
     assert_eq!(session.last().await.unwrap(), None);
     let waiting = tokio::spawn(async move {

@@ -37,7 +37,9 @@ async fn a_message_arrives_whole() {
     send_mail(&account(&server), &mail()).await.unwrap();
     let sent = server.received(1).await;
     assert_eq!((sent[0].from.as_str(), sent[0].to.as_str()), (MAIL_USER, "ann@example.org"));
-    for part in ["Subject: Re: Dinner\r\n", "In-Reply-To: <a@example.org>\r\n", "Auto-Submitted: auto-replied\r\n"] {
+    for part in
+        ["Subject: Re: Dinner\r\n", "In-Reply-To: <a@example.org>\r\n", "Auto-Submitted: auto-replied\r\n"]
+    {
         assert!(sent[0].message.contains(part), "{part}{}", sent[0].message);
     }
     assert!(sent[0].message.contains("At eight.\r\n.\r\nSee you."), "{}", sent[0].message);

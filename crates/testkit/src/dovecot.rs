@@ -144,7 +144,17 @@ impl Account {
         }
         let mut command = tied_command("setpriv");
         let (uid, gid) = (self.uid.to_string(), self.gid.to_string());
-        command.args(["--reuid", &uid, "--regid", &gid, "--clear-groups", "--pdeathsig", "KILL", "--", program]);
+        command.args([
+            "--reuid",
+            &uid,
+            "--regid",
+            &gid,
+            "--clear-groups",
+            "--pdeathsig",
+            "KILL",
+            "--",
+            program,
+        ]);
         command
     }
 }

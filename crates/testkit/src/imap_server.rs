@@ -191,7 +191,8 @@ impl<'a> Session<'a> {
             }
             let line = line.trim_end_matches(['\r', '\n']);
             let literal = line.strip_suffix('}').and_then(|line| line.rsplit_once('{'));
-            let Some((before, length)) = literal.and_then(|(before, digits)| Some((before, digits.parse().ok()?)))
+            let Some((before, length)) =
+                literal.and_then(|(before, digits)| Some((before, digits.parse().ok()?)))
             else {
                 whole.push_str(line);
                 return Some(whole);
@@ -234,8 +235,11 @@ impl<'a> Session<'a> {
             "AUTHENTICATE" => {
                 let expected = BASE64_STANDARD.encode(format!("\0{MAIL_USER}\0{MAIL_PASSWORD}"));
                 let is_right = rest.strip_prefix("PLAIN ") == Some(expected.as_str());
-                self.done(tag, if is_right { "OK welcome" } else { "NO [AUTHENTICATIONFAILED] wrong password" })
-                    .await
+                self.done(
+                    tag,
+                    if is_right { "OK welcome" } else { "NO [AUTHENTICATIONFAILED] wrong password" },
+                )
+                .await
             }
             "EXAMINE" if rest == "\"INBOX\"" => {
                 let (uid_validity, count) = {

@@ -40,10 +40,8 @@ pub fn open_channels(
     parts: ChannelParts,
 ) -> Result<Option<Arc<ChannelService>>, ChannelError> {
     let channel = &config.channel;
-    let is_any_on = channel.enabled
-        || channel.whatsapp.enabled
-        || channel.telegram.enabled
-        || channel.email.enabled;
+    let is_any_on =
+        channel.enabled || channel.whatsapp.enabled || channel.telegram.enabled || channel.email.enabled;
     if !is_any_on {
         return Ok(None);
     }

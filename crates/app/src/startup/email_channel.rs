@@ -52,7 +52,8 @@ fn is_email(sender: &str) -> bool {
 
 /// The senders for whom the memory may be read.
 pub(super) fn allow_from(config: &ChannelConfig) -> Vec<String> {
-    let lowered = |sender: &String| if is_email(sender) { sender.to_ascii_lowercase() } else { sender.clone() };
+    let lowered =
+        |sender: &String| if is_email(sender) { sender.to_ascii_lowercase() } else { sender.clone() };
     config.allow_from.iter().map(lowered).collect()
 }
 

@@ -46,7 +46,9 @@ mod tests {
 
     #[test]
     fn a_message_that_passes_dmarc_at_the_own_server_is_authentic() {
-        assert!(check(&["mx.example.org; spf=pass smtp.mailfrom=a.org; dmarc=pass (p=reject) header.from=a.org"]));
+        assert!(check(&[
+            "mx.example.org; spf=pass smtp.mailfrom=a.org; dmarc=pass (p=reject) header.from=a.org"
+        ]));
         assert!(check(&["MX.example.org 1; DMARC = Pass header.from=a.org"]));
     }
 

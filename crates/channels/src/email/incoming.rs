@@ -35,7 +35,8 @@ impl SenderRules {
             return Err("it comes from the own address");
         }
         let domain = address.rsplit_once('@').map(|(_, domain)| format!("@{domain}")).unwrap_or_default();
-        if !self.senders.is_empty() && !self.senders.iter().any(|entry| *entry == address || *entry == domain) {
+        if !self.senders.is_empty() && !self.senders.iter().any(|entry| *entry == address || *entry == domain)
+        {
             return Err("its sender is not in [channel.email] senders");
         }
         if let Some(server) = &self.authentication_server

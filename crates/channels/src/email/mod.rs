@@ -81,11 +81,8 @@ impl Channel {
     /// E-mail.
     pub fn email(options: EmailOptions) -> Self {
         let status = StatusCell::default();
-        let sender = EmailSender {
-            account: options.smtp,
-            from: options.address.clone(),
-            from_name: options.name,
-        };
+        let sender =
+            EmailSender { account: options.smtp, from: options.address.clone(), from_name: options.name };
         let inbox = InboxParts {
             sender: Arc::new(sender) as Arc<dyn MessageSender>,
             seen_messages: options.seen_messages,

@@ -85,8 +85,7 @@ mod tests {
     #[test]
     fn an_answer_belongs_to_the_thread_of_its_question() {
         let answer = Outgoing::new(CHANNEL, "At eight.", Some("ann@example.org a@x")).unwrap();
-        let answer =
-            Outgoing { reply_to: Some("b@x".into()), subject: Some("Dinner".into()), ..answer };
+        let answer = Outgoing { reply_to: Some("b@x".into()), subject: Some("Dinner".into()), ..answer };
         let mail = sender().mail(&answer).unwrap();
         assert_eq!((mail.to.as_str(), mail.subject.as_str()), ("ann@example.org", "Re: Dinner"));
         assert_eq!(mail.in_reply_to.as_deref(), Some("b@x"));

@@ -30,7 +30,8 @@ pub(super) struct MailThread {
 impl MailThread {
     /// The conversation that a message of this person belongs to.
     pub fn of(message: &MailMessage, address: &str) -> Self {
-        let root = message.references.first().or(message.in_reply_to.as_ref()).or(message.message_id.as_ref());
+        let root =
+            message.references.first().or(message.in_reply_to.as_ref()).or(message.message_id.as_ref());
         MailThread { address: address.to_owned(), root: root.cloned() }
     }
 
@@ -104,9 +105,12 @@ mod tests {
 
     #[test]
     fn an_answer_has_the_subject_of_the_question() {
-        for (subject, expected) in
-            [("Dinner", "Re: Dinner"), ("RE: Dinner", "RE: Dinner"), ("", "Re: your message"), ("Ré", "Re: Ré")]
-        {
+        for (subject, expected) in [
+            ("Dinner", "Re: Dinner"),
+            ("RE: Dinner", "RE: Dinner"),
+            ("", "Re: your message"),
+            ("Ré", "Re: Ré"),
+        ] {
             assert_eq!(reply_subject(subject), expected);
         }
     }
@@ -114,6 +118,11 @@ mod tests {
     #[test]
     fn a_target_names_the_channel_and_may_name_the_person() {
         assert!(is_ours("email") && is_ours("email:ann@example.org"));
-        assert!(!is_ours("email:ann") && !is_ours("emails") && !is_ours("ann@example.org") && !is_ours("telegram"));
+        assert!(
+            !is_ours("email:ann")
+                && !is_ours("emails")
+                && !is_ours("ann@example.org")
+                && !is_ours("telegram")
+        );
     }
 }

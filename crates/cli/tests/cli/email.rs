@@ -12,12 +12,15 @@ use crate::running::Running;
 const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 fn mail(id: &str, text: &str) -> String {
-    format!("From: Ann <ann@example.org>\nTo: {MAIL_USER}\nSubject: France\nMessage-ID: <{id}@example.org>\n\n{text}\n")
+    format!(
+        "From: Ann <ann@example.org>\nTo: {MAIL_USER}\nSubject: France\nMessage-ID: <{id}@example.org>\n\n{text}\n"
+    )
 }
 
 #[tokio::test]
 async fn a_new_sender_is_approved_and_then_answered_over_real_imap() {
-    let (imap, smtp, ollama) = (Dovecot::start(), SmtpServer::start(SmtpFault::None).await, fakes::ollama().await);
+    let (imap, smtp, ollama) =
+        (Dovecot::start(), SmtpServer::start(SmtpFault::None).await, fakes::ollama().await);
     let config = format!(
         "[mail]\nimap_host = \"localhost\"\nimap_port = {}\nauthorities = \"{}\"\nsmtp_host = \"127.0.0.1\"\nsmtp_port = {}\n\
          smtp_security = \"none\"\nuser = \"{MAIL_USER}\"\npassword = '{MAIL_PASSWORD}'\n[channel.email]\nenabled = true\n",
@@ -45,14 +48,25 @@ async fn a_new_sender_is_approved_and_then_answered_over_real_imap() {
 
 #[tokio::test]
 async fn adding_the_channel_checks_both_servers_and_writes_the_account() {
-    let (imap, smtp) = (ImapServer::start(ImapScript::default()).await, SmtpServer::start(SmtpFault::None).await);
+    let (imap, smtp) =
+        (ImapServer::start(ImapScript::default()).await, SmtpServer::start(SmtpFault::None).await);
     let ports = format!(
         "[mail]\nimap_port = {}\nimap_security = \"none\"\nsmtp_port = {}\nsmtp_security = \"none\"\n",
         imap.port(),
         smtp.port()
     );
     let home = Home::with_config(&ports);
-    let arguments = ["channel", "add", "email", "--address", MAIL_USER, "--imap-host", "127.0.0.1", "--smtp-host", "127.0.0.1"];
+    let arguments = [
+        "channel",
+        "add",
+        "email",
+        "--address",
+        MAIL_USER,
+        "--imap-host",
+        "127.0.0.1",
+        "--smtp-host",
+        "127.0.0.1",
+    ];
     let wrong = home.run_with_stdin(&arguments, b"wrong\n").await;
     assert_eq!(wrong.code, Some(1));
     assert!(wrong.stderr.contains("refuses the login"), "{}", wrong.stderr);
@@ -67,5 +81,10 @@ async fn adding_the_channel_checks_both_servers_and_writes_the_account() {
         assert!(written.contains(part), "{part}: {written}");
     }
     let listed = home.run(&["tools", "run", "mail", "{}"]).await;
-    assert_eq!((listed.code, listed.stdout.as_str()), (Some(0), "There are no such e-mails.\n"), "{}", listed.stderr);
+    assert_eq!(
+        (listed.code, listed.stdout.as_str()),
+        (Some(0), "There are no such e-mails.\n"),
+        "{}",
+        listed.stderr
+    );
 }

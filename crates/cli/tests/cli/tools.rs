@@ -9,7 +9,8 @@ use crate::home::{Home, Ran};
 
 /// With every setting that adds a tool.
 fn home() -> Home {
-    Home::with_config("[sandbox]\nenabled = true\n[channel]\nenabled = true\n")
+    let mail = "[mail]\nimap_host = \"imap.example.org\"\nuser = \"ann@example.org\"\n";
+    Home::with_config(&format!("[sandbox]\nenabled = true\n[channel]\nenabled = true\n{mail}"))
 }
 
 async fn listed(home: &Home) -> Vec<Value> {

@@ -201,7 +201,8 @@ impl<'a> ValueReader<'a> {
 
     /// The length was used when the literal was read; here it only has to be the end of the line.
     fn literal(&mut self) -> Result<ResponseValue, MailError> {
-        if literal_length(self.line).is_none() || self.line.iter().filter(|byte| **byte == b'{').count() != 1 {
+        if literal_length(self.line).is_none() || self.line.iter().filter(|byte| **byte == b'{').count() != 1
+        {
             return Err(malformed("a literal that is not at the end of a line"));
         }
         let [Fragment::Literal(literal), Fragment::Line(line), later @ ..] = self.later else {

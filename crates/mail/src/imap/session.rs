@@ -83,7 +83,10 @@ pub struct ImapSession {
 
 impl fmt::Debug for ImapSession {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("ImapSession").field("capabilities", &self.capabilities).finish_non_exhaustive()
+        formatter
+            .debug_struct("ImapSession")
+            .field("capabilities", &self.capabilities)
+            .finish_non_exhaustive()
     }
 }
 
@@ -230,7 +233,8 @@ impl ImapSession {
             let set = batch.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
             let items = format!("(UID FLAGS INTERNALDATE BODY.PEEK[HEADER]<0.{MAX_HEADER}>)");
             let answer = self.run("UID FETCH", Command::new("UID FETCH").words(&set).words(&items)).await?;
-            let mut found: Vec<MailSummary> = answer.messages.iter().filter_map(|parts| summary(parts)).collect();
+            let mut found: Vec<MailSummary> =
+                answer.messages.iter().filter_map(|parts| summary(parts)).collect();
             for uid in batch {
                 if let Some(place) = found.iter().position(|summary| summary.uid == *uid) {
                     summaries.push(found.swap_remove(place));
@@ -452,7 +456,9 @@ fn summary(parts: &[(String, ResponseValue)]) -> Option<MailSummary> {
                 is_read = flags.iter().any(is_seen);
             }
             ("INTERNALDATE", ResponseValue::Text(text)) => received = internal_date(text),
-            (name, ResponseValue::Text(bytes)) if name.starts_with("BODY[HEADER]") => header = bytes.as_slice(),
+            (name, ResponseValue::Text(bytes)) if name.starts_with("BODY[HEADER]") => {
+                header = bytes.as_slice()
+            }
             _ => {}
         }
     }

@@ -4,9 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use hob_app::startup::mail::{check_mailbox, check_sending};
-use hob_config::{
-    Config, Environment, MailConfig, MailSecuritySetting, NewSetting, NewValue, set_values,
-};
+use hob_config::{Config, Environment, MailConfig, MailSecuritySetting, NewSetting, NewValue, set_values};
 use secrecy::ExposeSecret;
 
 use crate::args::ChannelAddArgs;
