@@ -2,7 +2,7 @@
 
 use mail_parser::{Message, MimeHeaders};
 
-use crate::message::one_line;
+use crate::plain_line::one_line;
 
 /// The parts before the `@` of addresses that nobody reads.
 const UNREAD: [&str; 9] = [

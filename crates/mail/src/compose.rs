@@ -12,7 +12,7 @@ use mail_builder::headers::raw::Raw;
 
 use crate::address::is_mail_address;
 use crate::error::MailError;
-use crate::message::one_line;
+use crate::plain_line::one_line;
 
 /// A message to one person.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -12,6 +12,7 @@ mod connection;
 mod error;
 mod imap;
 mod message;
+mod plain_line;
 mod quoted;
 mod smtp;
 mod tool;

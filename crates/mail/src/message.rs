@@ -6,9 +6,7 @@ use jiff::Timestamp;
 use mail_parser::{Address, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 
 use crate::automatic::automatic_reason;
-
-/// The most letters of a subject, a name or the name of a file.
-const MAX_LINE_CHARS: usize = 300;
+use crate::plain_line::one_line;
 
 /// The most addresses of a field.
 const MAX_PEOPLE: usize = 50;
@@ -248,12 +246,6 @@ fn authentication_results(message: &Message<'_>) -> Vec<String> {
 fn unfolded(value: &str) -> String {
     let words: Vec<&str> = value.split_whitespace().collect();
     words.join(" ").chars().take(4_000).collect()
-}
-
-/// A text of the sender as one line of bounded length, without control characters.
-pub(crate) fn one_line(text: &str) -> String {
-    let printable = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
-    printable.take(MAX_LINE_CHARS).collect::<String>().trim().to_owned()
 }
 
 #[cfg(test)]

@@ -177,6 +177,7 @@ impl ImapSession {
     /// Opens a folder for reading.
     pub async fn examine(&mut self, folder: &str) -> Result<FolderState, MailError> {
         let answer = self.run("EXAMINE", Command::new("EXAMINE").text(&modified_utf7(folder))).await?;
+        self.has_news = false;
         match (answer.uid_validity, answer.exists) {
             (Some(uid_validity), Some(exists)) => Ok(FolderState { uid_validity, exists }),
             _ => Err(malformed("a folder without UIDVALIDITY or without a number of messages")),
