@@ -280,6 +280,7 @@ fn tools_of_the_owner_are_named_as_they_are() {
         include_str!("../../memory/src/tools/store.rs"),
         include_str!("../../memory/src/tools/index.rs"),
         include_str!("../../channels/src/tools.rs"),
+        include_str!("../../mail/src/tool.rs"),
         include_str!("../../tasks/src/tools/list.rs"),
         include_str!("../../tasks/src/tools/change.rs"),
         include_str!("../../sources/src/tools/calendar.rs"),

@@ -9,6 +9,7 @@ use hob_channels::{ChannelService, channel_tools};
 use hob_config::{Config, McpServerConfig, McpTransportConfig, SandboxConfig, SandboxRuntime};
 use hob_core::{AllowedRoots, NoTools, Permit, Reach, RunEvents, Tool, ToolRunner};
 use hob_keys::AuditService;
+use hob_mail::mail_tool;
 use hob_mcp::{
     McpServeError, McpServerOptions, McpServerStatus, McpServers, McpTransport, ToolPins, WithheldTool,
     serve_stdio,
@@ -23,6 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::ask::AskService;
 use crate::audited_tools::audited;
+use crate::startup::mail::imap_account;
 
 /// Why there are no tools.
 #[derive(Debug, Error)]
@@ -47,6 +49,7 @@ const CONDITIONS: &[(&str, &str)] = &[
     ("feeds", "no feed is configured. Add one to [sources.feeds] in config.toml"),
     ("weather", "no place is configured. Set latitude and longitude under [sources.weather] in config.toml"),
     ("page_changes", "no page is configured. Add one to [sources.pages] in config.toml"),
+    ("mail", "no mailbox is configured. Set imap_host, user and password under [mail] in config.toml"),
 ];
 const NO_CHANNEL: &str =
     "no channel is configured. Set enabled = true under [channel] or [channel.whatsapp] in config.toml";
@@ -213,6 +216,9 @@ fn built_in(config: &Config, parts: ToolRegistryParts) -> Vec<Arc<dyn Tool>> {
     }
     if let Some(channels) = parts.channels {
         tools.extend(channel_tools(&channels));
+    }
+    if let Some(account) = imap_account(&config.mail) {
+        tools.push(mail_tool(account, config.mail.folder.clone()));
     }
     if let Some(memory) = parts.memory {
         tools.extend(memory_tools(&memory, files));

@@ -36,6 +36,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// The number of remembered conversations that got the failure note.
 const MAX_NOTIFIED: usize = 10_000;
 
+/// The tool that reads the owner's e-mails.
+const MAILBOX_TOOL: &str = "mail";
+
 const SYSTEM_PROMPT: &str =
     "You answer a person who writes to you in a messenger. Be brief and use plain text without tables.";
 
@@ -128,8 +131,8 @@ impl InboundHandler {
         let memory_reads = MEMORY_SEARCH_TOOLS.map(str::to_owned).to_vec();
         let permit = match self.is_allowed(channel, sender) {
             true => Permit { also: memory_reads, ..permit },
-            // Trust does not include the owner's documents; `allow_from` does.
-            false => Permit { except: memory_reads, ..permit },
+            // Trust does not include the owner's documents and mailbox; `allow_from` does.
+            false => Permit { except: [memory_reads, vec![MAILBOX_TOOL.to_owned()]].concat(), ..permit },
         };
         let permit = Permit { key: self.rules.key.clone(), ..permit };
         let agent = self.rules.agent.clone();

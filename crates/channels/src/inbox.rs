@@ -36,6 +36,9 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 const DROPPED_NOTE: &str =
     "I did not get your last messages: too many are waiting. Please send them again later.";
 
+/// The name under which a channel notes what a message is about.
+pub(crate) const SUBJECT: &str = "subject";
+
 /// Ends the key of the first reply to a message.
 const FIRST: &str = "-0";
 
@@ -329,12 +332,18 @@ async fn grace_ended(stop: &CancellationToken) {
 fn outgoing(message: &ChannelMessage, content: &str, suffix: &str) -> Result<Outgoing, ChannelError> {
     let outgoing = Outgoing::new(&message.channel, content, reply_to(message))?;
     Ok(Outgoing {
-        account_id: message.metadata.get("account_id").and_then(|id| id.as_str()).map(str::to_owned),
+        account_id: noted(message, "account_id"),
+        subject: noted(message, SUBJECT),
         reply_to: Some(message.message_id.clone()).filter(|id| !id.is_empty()),
         // Derived from the message, so that the same message gets the same key.
         key: reply_key(message, suffix).unwrap_or(outgoing.key),
         ..outgoing
     })
+}
+
+/// A text that the channel noted with a message.
+fn noted(message: &ChannelMessage, name: &str) -> Option<String> {
+    message.metadata.get(name).and_then(|text| text.as_str()).map(str::to_owned)
 }
 
 /// The key of a reply; `None` if the channel gives the message no id.

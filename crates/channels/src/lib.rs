@@ -1,4 +1,4 @@
-//! Messaging: the gateway with its channels, Telegram, WhatsApp, the rules for answering, and the agent tools.
+//! Messaging: the gateway with its channels, Telegram, WhatsApp, e-mail, the rules for answering, and the agent tools.
 //!
 //! [`ChannelService`] is what the rest of the program uses. A received message is saved in the [`store`], queued by conversation,
 //! and answered through the contract `Ask` on behalf of its sender.
@@ -8,6 +8,7 @@
 mod attachments;
 mod blocking;
 mod channel;
+mod email;
 mod file;
 mod gateway;
 mod inbound;
@@ -30,6 +31,7 @@ mod types;
 pub mod whatsapp;
 
 pub use channel::Channel;
+pub use email::{CHANNEL as EMAIL_CHANNEL, EmailOptions, is_ours as is_email_target};
 pub use file::{ChannelFile, MAX_FILE_BYTES, MAX_FILES};
 pub use gateway::client::GatewayOptions;
 pub use gateway::shared::GatewayTimeouts;

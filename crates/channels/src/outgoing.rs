@@ -21,6 +21,9 @@ pub(crate) struct Outgoing {
     /// The message that it answers.
     #[serde(default)]
     pub reply_to: Option<String>,
+    /// What the conversation is about, on a channel that says that.
+    #[serde(default)]
+    pub subject: Option<String>,
     /// The same for every attempt, so that a gateway can recognise a message that it already has.
     pub key: String,
 }
@@ -43,6 +46,7 @@ impl Outgoing {
             conversation_id: conversation_id.filter(|id| !id.is_empty()).map(str::to_owned),
             account_id: None,
             reply_to: None,
+            subject: None,
             key: random_id("hob-"),
         })
     }

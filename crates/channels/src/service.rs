@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use crate::blocking::blocking;
 use crate::channel::Channel;
+use crate::email::{self, EmailOptions};
 use crate::gateway::client::GatewayOptions;
 use crate::inbound::{InboundHandler, InboundRules};
 use crate::inbox::MessageHandler;
@@ -34,6 +35,8 @@ pub struct ChannelOptions {
     pub whatsapp: Option<WhatsappOptions>,
     /// `None` if Telegram is not used, or only through the gateway.
     pub telegram: Option<TelegramOptions>,
+    /// `None` if e-mail is not used.
+    pub email: Option<EmailOptions>,
     /// `None` if messages are not answered.
     pub inbound: Option<InboundRules>,
     /// `None` if nothing can be saved.
@@ -51,6 +54,7 @@ pub struct ChannelService {
     gateway: Option<Channel>,
     whatsapp: Option<Channel>,
     telegram: Option<Channel>,
+    email: Option<Channel>,
     /// The code that links an account to WhatsApp.
     link_code: LinkCode,
     inbound: Option<InboundRules>,
@@ -63,7 +67,8 @@ pub struct ChannelService {
 impl ChannelService {
     /// Creates the channels. Connects none.
     pub fn new(options: ChannelOptions) -> Result<Self, ChannelError> {
-        let ChannelOptions { gateway, whatsapp, telegram, inbound, store, sharing, lock, events } = options;
+        let ChannelOptions { gateway, whatsapp, telegram, email, inbound, store, sharing, lock, events } =
+            options;
         let seen_messages: Arc<dyn SeenMessages> = match store.clone() {
             Some(store) => Arc::new(StoredMessages::new(store, sharing.is_some())),
             None => Arc::new(RecentMessages::default()),
@@ -71,6 +76,7 @@ impl ChannelService {
         let link_code = LinkCode::default();
         let mut direct_channels = vec![whatsapp::CHANNEL];
         direct_channels.extend(telegram.is_some().then_some(telegram::CHANNEL));
+        direct_channels.extend(email.is_some().then_some(email::CHANNEL));
         let gateway = gateway.map(|options| {
             let (events, seen_messages) = (events.clone(), Arc::clone(&seen_messages));
             let sharing = sharing.clone();
@@ -85,10 +91,16 @@ impl ChannelService {
             let (link_code, sharing) = (link_code.clone(), sharing.clone());
             Channel::whatsapp(WhatsappOptions { events, seen_messages, sharing, link_code, ..options })
         });
+        let email = email.map(|options| {
+            let (events, seen_messages) = (events.clone(), Arc::clone(&seen_messages));
+            let (store, sharing) = (store.clone(), sharing.clone());
+            Channel::email(EmailOptions { events, seen_messages, store, sharing, ..options })
+        });
         Ok(ChannelService {
             gateway: gateway.transpose()?,
             whatsapp,
             telegram: telegram.transpose()?,
+            email,
             link_code,
             inbound,
             store,
@@ -98,7 +110,7 @@ impl ChannelService {
     }
 
     fn channels(&self) -> impl Iterator<Item = &Channel> {
-        self.gateway.iter().chain(&self.whatsapp).chain(&self.telegram)
+        self.gateway.iter().chain(&self.whatsapp).chain(&self.telegram).chain(&self.email)
     }
 
     /// Sends a message. Success means that the channel accepted it. Dropping the future stops the attempt.
@@ -110,8 +122,9 @@ impl ChannelService {
     ) -> Result<(), ChannelError> {
         let whatsapp = self.whatsapp.as_ref().filter(|_| whatsapp::is_ours(channel));
         let telegram = self.telegram.as_ref().filter(|_| telegram::is_ours(channel));
-        // The gateway may have its own WhatsApp and Telegram.
-        let sender = match whatsapp.or(telegram).or(self.gateway.as_ref()) {
+        let email = self.email.as_ref().filter(|_| email::is_ours(channel));
+        // The gateway may have its own WhatsApp, Telegram and e-mail.
+        let sender = match whatsapp.or(telegram).or(email).or(self.gateway.as_ref()) {
             Some(sender) => sender,
             None if self.channels().next().is_none() => return Err(ChannelError::NotConfigured),
             None => {
@@ -185,7 +198,7 @@ impl ChannelService {
         self.link_code.get()
     }
 
-    /// The status of each channel by its name: `gateway`, `whatsapp` and `telegram`.
+    /// The status of each channel by its name: `gateway`, `whatsapp`, `telegram` and `email`.
     pub fn reports(&self) -> Vec<(&'static str, ChannelReport)> {
         let gateway = self.gateway.as_ref().map(|channel| ("gateway", channel.report()));
         gateway.into_iter().chain(self.direct().map(|(name, channel)| (name, channel.report()))).collect()
@@ -194,7 +207,8 @@ impl ChannelService {
     /// The channels that Hob connects to itself, by their names.
     fn direct(&self) -> impl Iterator<Item = (&'static str, &Channel)> {
         let whatsapp = self.whatsapp.iter().map(|channel| (whatsapp::CHANNEL, channel));
-        whatsapp.chain(self.telegram.iter().map(|channel| (telegram::CHANNEL, channel)))
+        let telegram = self.telegram.iter().map(|channel| (telegram::CHANNEL, channel));
+        whatsapp.chain(telegram).chain(self.email.iter().map(|channel| (email::CHANNEL, channel)))
     }
 
     /// The names that [`Self::send`] can reach.

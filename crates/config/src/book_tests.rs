@@ -20,6 +20,7 @@ const EXPLAINED: &[(&str, &str)] = &[
     ("ANTHROPIC_API_KEY", "API key for Anthropic."),
     ("GEMINI_API_KEY", "API key for Google."),
     ("GOOGLE_API_KEY", "The same; used if `GEMINI_API_KEY` is not set."),
+    ("HOB_MAIL_PASSWORD", "Password of the e-mail account; overrides `[mail] password`."),
     ("HF_ENDPOINT", "Model hub to download models from, such as a mirror."),
     ("HF_TOKEN", "Token for models with restricted access on the hub."),
     ("HOB_BACKENDS", "Another directory with libraries for graphics cards, as an absolute path."),

@@ -1,4 +1,4 @@
-//! `[channel]`: messaging through a gateway, `[channel.whatsapp]` and `[channel.telegram]`.
+//! `[channel]`: messaging through a gateway, `[channel.whatsapp]` and `[channel.telegram]`. `[channel.email]` has its own file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,6 +8,7 @@ use hob_core::Reach;
 use secrecy::SecretString;
 
 use crate::agent::{AGENT, AgentName};
+use crate::channel_email::EmailChannelConfig;
 use crate::kind::{
     COUNT, COUNT_OR_NONE, FLAG, HTTP_URL, OPTIONAL_PATH, OPTIONAL_TEXT, SECONDS, SECRET, SENDERS,
     SENDERS_TRUST, TEXT, WEBSOCKET_URL,
@@ -42,6 +43,7 @@ pub struct ChannelConfig {
     pub transcription_model: Option<String>,
     pub whatsapp: WhatsappConfig,
     pub telegram: TelegramConfig,
+    pub email: EmailChannelConfig,
 }
 
 impl Default for ChannelConfig {
@@ -61,6 +63,7 @@ impl Default for ChannelConfig {
             transcription_model: None,
             whatsapp: WhatsappConfig::default(),
             telegram: TelegramConfig::default(),
+            email: EmailChannelConfig::default(),
         }
     }
 }
@@ -81,6 +84,7 @@ keys_of! {
         transcription_model: OPTIONAL_TEXT, "Model that transcribes voice messages; \"\" is the first one whose name has whisper or transcribe in it.";
         [whatsapp], "WhatsApp, through a helper process that needs node.";
         [telegram], "Telegram, as a bot.";
+        [email], "E-mail, with the account in [mail].";
     }
 }
 

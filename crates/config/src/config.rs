@@ -8,6 +8,7 @@ use crate::database::DatabaseConfig;
 use crate::engine::EngineConfig;
 use crate::env::{Hub, ProviderKeys};
 use crate::intelligence::IntelligenceConfig;
+use crate::mail::MailConfig;
 use crate::mcp::McpConfig;
 use crate::memory::MemoryConfig;
 use crate::models::ModelsConfig;
@@ -31,6 +32,7 @@ pub struct Config {
     pub agent: AgentConfig,
     pub memory: MemoryConfig,
     pub channel: ChannelConfig,
+    pub mail: MailConfig,
     pub scheduler: SchedulerConfig,
     pub sandbox: SandboxConfig,
     pub tools: ToolsConfig,
@@ -80,6 +82,7 @@ impl Section for Config {
             agent,
             memory,
             channel,
+            mail,
             scheduler,
             sandbox,
             tools,
@@ -105,6 +108,7 @@ impl Section for Config {
         keys.section("agent", agent, "Agents: answers that take several turns and use tools.");
         keys.section("memory", memory, "The memory: documents indexed with 'hob memory index'.");
         keys.section("channel", channel, "Messaging through a gateway.");
+        keys.section("mail", mail, "The e-mail account for the tool mail and the channel email.");
         keys.section("scheduler", scheduler, "Tasks that run at a set time.");
         keys.section(
             "sandbox",

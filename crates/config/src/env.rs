@@ -10,11 +10,12 @@ use secrecy::SecretString;
 use crate::error::ConfigError;
 
 /// Every variable that is read.
-pub(crate) const VARIABLES: [&str; 14] = [
+pub(crate) const VARIABLES: [&str; 15] = [
     "HOME",
     "HOB_HOME",
     "HOB_CONFIG",
     "HOB_API_KEY",
+    "HOB_MAIL_PASSWORD",
     "OPENAI_API_KEY",
     "ANTHROPIC_API_KEY",
     "GEMINI_API_KEY",
@@ -85,6 +86,11 @@ impl Environment {
     /// `$HOB_API_KEY`.
     pub(crate) fn api_key(&self) -> Result<Option<SecretString>, ConfigError> {
         self.secret("HOB_API_KEY")
+    }
+
+    /// `$HOB_MAIL_PASSWORD`.
+    pub(crate) fn mail_password(&self) -> Result<Option<SecretString>, ConfigError> {
+        self.secret("HOB_MAIL_PASSWORD")
     }
 
     /// The cloud providers' keys.

@@ -15,6 +15,7 @@ mod api_key_format;
 #[cfg(test)]
 mod book_tests;
 mod channel;
+mod channel_email;
 mod config;
 mod database;
 mod edit;
@@ -30,6 +31,7 @@ mod kind;
 mod listing;
 mod load;
 mod local_settings;
+mod mail;
 mod mcp;
 mod memory;
 mod models;
@@ -42,6 +44,7 @@ mod savings;
 mod scheduler;
 mod section_keys;
 mod server;
+mod set_values;
 mod settings_file;
 mod sources;
 mod telemetry;
@@ -54,6 +57,7 @@ mod write;
 pub use agent::{AgentConfig, AgentName, UnknownAgent};
 pub use api_key_format::SuspiciousKey;
 pub use channel::{ChannelConfig, TelegramConfig, WhatsappConfig};
+pub use channel_email::EmailChannelConfig;
 pub use config::Config;
 pub use database::DatabaseConfig;
 pub use engine::{
@@ -68,6 +72,7 @@ pub use identity::IdentityConfig;
 pub use intelligence::IntelligenceConfig;
 pub use load::{Loaded, SetError, add_telegram, load, set_default_model};
 pub use local_settings::{LocalSetting, write_local_settings};
+pub use mail::{MailConfig, MailSecuritySetting};
 pub use mcp::{McpConfig, McpServerConfig, McpTransportConfig};
 pub use memory::{MemoryBackendName, MemoryConfig};
 pub use recommend::recommend;
@@ -76,6 +81,7 @@ pub use sandbox::{SandboxConfig, SandboxRuntime};
 pub use savings::{SavingsConfig, TokenPrice};
 pub use scheduler::SchedulerConfig;
 pub use server::{AccessLog, LimitFailure, ServerConfig, ServerTlsConfig};
+pub use set_values::{NewSetting, NewValue, set_values};
 pub use settings_file::{
     ChangedSettings, Setting, SettingSection, SettingSource, SettingsError, SettingsFile,
 };

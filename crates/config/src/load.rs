@@ -52,6 +52,9 @@ pub fn load(environment: &Environment) -> Result<Loaded, ConfigError> {
     if let Some(token) = environment.telegram_token()? {
         loaded.config.channel.telegram.token = Some(token);
     }
+    if let Some(password) = environment.mail_password()? {
+        loaded.config.mail.password = Some(password);
+    }
     loaded.config.passfile = environment.passfile();
     loaded.config.provider_keys = environment.provider_keys()?;
     loaded.config.hub = environment.hub()?;

@@ -65,8 +65,9 @@ const CHANGEABLE: [&str; 38] = [
 ];
 
 /// The keys that a variable of the environment overrides.
-const OVERRIDDEN: [(&str, &str); 3] = [
+const OVERRIDDEN: [(&str, &str); 4] = [
     ("server.api_key", "HOB_API_KEY"),
+    ("mail.password", "HOB_MAIL_PASSWORD"),
     ("database.url", "HOB_DATABASE_URL"),
     ("channel.telegram.token", "HOB_TELEGRAM_TOKEN"),
 ];
@@ -269,6 +270,9 @@ impl SettingsFile {
     fn overridden(&self, mut config: Config) -> Result<Config, ConfigError> {
         if let Some(key) = self.environment.api_key()? {
             config.server.api_key = Some(key);
+        }
+        if let Some(password) = self.environment.mail_password()? {
+            config.mail.password = Some(password);
         }
         if let Some(url) = self.environment.database_url()? {
             config.database.url = Some(url);

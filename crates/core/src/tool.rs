@@ -16,14 +16,15 @@ use crate::message::ToolCall;
 /// asking for it.
 pub const MEMORY_SEARCH_TOOLS: [&str; 2] = ["memory_search", "retrieval"];
 
-/// Tools over what belongs to the owner: writing to the memory, the channels, the tasks of everyone, the calendars and other sources. Members never get them; they have
-/// their own tasks over the API, and search the collections that their keys name.
-pub const OWNER_TOOLS: [&str; 13] = [
+/// Tools over what belongs to the owner: writing to the memory, the channels, the mailbox, the tasks of everyone, the calendars and other
+/// sources. Members never get them; they have their own tasks over the API, and search the collections that their keys name.
+pub const OWNER_TOOLS: [&str; 14] = [
     "memory_store",
     "memory_index",
     "channel_send",
     "channel_list",
     "channel_status",
+    "mail",
     "list_scheduled_tasks",
     "pause_scheduled_task",
     "resume_scheduled_task",

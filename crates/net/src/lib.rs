@@ -4,6 +4,7 @@
 
 mod announce;
 pub mod chosen_host;
+mod client_tls;
 pub mod egress;
 mod error;
 mod http_client;
@@ -15,6 +16,7 @@ mod tls;
 pub mod trace_context;
 
 pub use announce::{AnnounceError, Announcement, Announcer};
+pub use client_tls::{TlsClient, TlsClientSocket, connect_tcp};
 pub use error::root_cause;
 pub use http_client::{
     CertificateCheck, DEFAULT_CONNECT_TIMEOUT, FixedAddress, HttpClientOptions, ProxyUse, RedirectPolicy,

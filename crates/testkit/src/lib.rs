@@ -9,11 +9,14 @@ mod closing_server;
 #[cfg(unix)]
 mod commit_proxy;
 mod dns_server;
+#[cfg(unix)]
+mod dovecot;
 mod engine_ask;
 mod fake_server;
 mod free_port;
 mod gateway;
 pub mod gguf;
+mod imap_server;
 mod llama_server;
 #[cfg(unix)]
 pub mod old_database;
@@ -22,6 +25,7 @@ mod outside;
 mod postgres_server;
 pub mod repository;
 mod scripted_engine;
+mod smtp_server;
 mod telegram_server;
 mod tied_command;
 pub mod tiny_projector;
@@ -34,16 +38,20 @@ pub use closing_server::{Closing, ClosingServer};
 #[cfg(unix)]
 pub use commit_proxy::{CommitLoss, CommitProxy};
 pub use dns_server::{DnsAnswer, DnsRecord, DnsServer};
+#[cfg(unix)]
+pub use dovecot::Dovecot;
 pub use engine_ask::EngineAsk;
 pub use fake_server::{FakeServer, Hold, Recorded, Reply};
 pub use free_port::free_port;
 pub use gateway::{Gateway, GatewayScript};
+pub use imap_server::{ImapFault, ImapScript, ImapServer, MAIL_PASSWORD, MAIL_USER};
 pub use llama_server::{LlamaServer, part};
 #[cfg(unix)]
 pub use outside::{Namespace, Outside};
 #[cfg(unix)]
 pub use postgres_server::{PostgresServer, TestDatabase};
 pub use scripted_engine::ScriptedEngine;
+pub use smtp_server::{SentMail, SmtpFault, SmtpServer};
 pub use telegram_server::{TELEGRAM_TOKEN, TelegramServer};
 pub use tied_command::tied_command;
 pub use token_issuer::{TokenIssuer, shared_secret_token, token_part};

@@ -22,6 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "engines",
             "keys",
             "llama",
+            "mail",
             "mcp",
             "memory",
             "models",
@@ -33,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "telemetry",
         ],
     ),
-    ("channels", &["core", "db", "net", "process"]),
+    ("channels", &["core", "db", "mail", "net", "process"]),
     (
         "cli",
         &[
@@ -69,6 +70,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("keys", &["core", "db", "net"]),
     // The one capability that uses another: llama loads the files that models keeps.
     ("llama", &["core", "models"]),
+    ("mail", &["core", "net", "text"]),
     ("mcp", &["core", "net", "process"]),
     ("memory", &["core", "db", "process", "text"]),
     ("models", &["net", "process"]),

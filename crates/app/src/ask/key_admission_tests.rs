@@ -47,6 +47,7 @@ const TOOLS: &str = "
     feeds                   read   no
     weather                 read   no
     page_changes            read   no
+    mail                    read   no
 ";
 
 fn llm() -> LlmOptions {
@@ -66,6 +67,8 @@ fn registry(home: &std::path::Path) -> ToolRegistry {
     config.sources.feeds.insert("news".to_owned(), address());
     config.sources.pages.insert("times".to_owned(), address());
     (config.sources.weather.latitude, config.sources.weather.longitude) = (Some(52.5), Some(13.4));
+    config.mail.imap_host = Some("imap.example.org".to_owned());
+    config.mail.user = Some("ann@example.org".to_owned());
     let memory = Databases::in_files(home).memory;
     let memory = open_memory(&config, home, memory, MemoryWiring::default()).unwrap();
     let parts = ToolRegistryParts {

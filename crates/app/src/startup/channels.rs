@@ -9,13 +9,15 @@ use std::sync::Arc;
 use hob_channels::telegram::{TelegramApi, TelegramBot};
 use hob_channels::whatsapp::{WhatsappInstaller, WhatsappLinking, WhatsappProgram};
 use hob_channels::{
-    Channel, ChannelError, ChannelOptions, ChannelService, ChannelSharing, ChannelStore, GatewayOptions,
-    InboundRules, OpenedChannelStore, TelegramOptions, WhatsappOptions, open_channel_store,
+    Channel, ChannelError, ChannelOptions, ChannelService, ChannelSharing, ChannelStore, EMAIL_CHANNEL,
+    GatewayOptions, InboundRules, OpenedChannelStore, TelegramOptions, WhatsappOptions, open_channel_store,
 };
 use hob_config::{ChannelConfig, Config, TelegramConfig};
 use hob_core::{AgentPreference, EventBus};
 use hob_db::{DatabaseError, Storage};
 use secrecy::SecretString;
+
+use crate::startup::email_channel::{allow_from, email_options, trust};
 
 /// The file that is locked by the one process that answers messages.
 const LOCK: &str = "channels.lock";
@@ -38,7 +40,9 @@ pub fn open_channels(
     parts: ChannelParts,
 ) -> Result<Option<Arc<ChannelService>>, ChannelError> {
     let channel = &config.channel;
-    if !channel.enabled && !channel.whatsapp.enabled && !channel.telegram.enabled {
+    let is_any_on =
+        channel.enabled || channel.whatsapp.enabled || channel.telegram.enabled || channel.email.enabled;
+    if !is_any_on {
         return Ok(None);
     }
     let opened = open_store(&parts.storage);
@@ -47,6 +51,7 @@ pub fn open_channels(
         gateway: channel.enabled.then(|| gateway_options(channel, &channel.gateway_url)),
         whatsapp: channel.whatsapp.enabled.then(|| whatsapp_options(config, home)),
         telegram: channel.telegram.enabled.then(|| telegram_options(&channel.telegram)).transpose()?,
+        email: channel.email.enabled.then(|| email_options(config)).transpose()?,
         inbound: channel.reply.then(|| rules(channel)),
         store: opened.map(|opened| opened.store),
         // With a shared database, a lease decides which process is connected.
@@ -93,6 +98,16 @@ pub fn is_telegram(target: &str) -> bool {
 /// The store of messages and senders, for a single command.
 pub fn channel_store(storage: &Storage) -> Result<Arc<dyn ChannelStore>, DatabaseError> {
     Ok(open_channel_store(storage)?.store)
+}
+
+/// E-mail for a single command.
+pub fn email(config: &Config) -> Result<Channel, ChannelError> {
+    Ok(Channel::email(email_options(config)?))
+}
+
+/// Whether a target is sent to by e-mail.
+pub fn is_email(target: &str) -> bool {
+    hob_channels::is_email_target(target)
 }
 
 /// Whether a target is an address on WhatsApp.
@@ -170,8 +185,8 @@ fn rules(config: &ChannelConfig) -> InboundRules {
             Some(agent) => AgentPreference::Named(agent.as_str().to_owned()),
             None => AgentPreference::None,
         },
-        trust: config.trust.clone(),
-        allow_from: config.allow_from.clone(),
+        trust: trust(config),
+        allow_from: allow_from(config),
         messages_per_minute: config.messages_per_minute,
         history: config.history,
         key: config.key.as_deref().map(Into::into),
@@ -182,8 +197,11 @@ fn rules(config: &ChannelConfig) -> InboundRules {
 
 /// The channels on which only approved senders are answered.
 fn paired_channels(config: &ChannelConfig) -> BTreeSet<String> {
-    let telegram = config.telegram.enabled && config.telegram.pairing;
-    telegram.then(|| hob_channels::telegram::CHANNEL.to_owned()).into_iter().collect()
+    let channels = [
+        (hob_channels::telegram::CHANNEL, config.telegram.enabled && config.telegram.pairing),
+        (EMAIL_CHANNEL, config.email.enabled && config.email.pairing),
+    ];
+    channels.into_iter().filter(|(_, is_paired)| *is_paired).map(|(name, _)| name.to_owned()).collect()
 }
 
 /// A database that cannot be opened is a warning only: messages are answered without it.

@@ -1,11 +1,13 @@
 //! Translates the configuration into the options of each part, and connects parts that do not know each other.
 
 pub mod channels;
+mod email_channel;
 pub mod embedder;
 pub mod engines;
 pub mod identity;
 pub mod keys;
 pub mod local_models;
+pub mod mail;
 pub mod memory;
 pub mod routing;
 pub mod sources;

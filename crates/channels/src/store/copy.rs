@@ -7,6 +7,7 @@ pub const COPY_TABLES: &[CopyTable] = &[
     table("conversation_line", &["id"]),
     table("channel_sender", &["channel", "sender"]),
     table("channel_pairing", &["channel", "sender"]),
+    table("channel_position", &["channel"]),
 ];
 
 const fn table(name: &'static str, key: &'static [&'static str]) -> CopyTable {

@@ -7,6 +7,7 @@
 
 mod copy;
 mod pairing;
+mod position;
 mod postgres;
 mod sqlite;
 
@@ -18,6 +19,7 @@ use hob_db::{ChangeWatch, DatabaseError, Storage};
 
 pub use copy::COPY_TABLES;
 pub use pairing::{ApprovedSender, NewPairing, PairingOutcome, PairingStore, PendingSender, SenderKey};
+pub use position::PositionStore;
 pub use postgres::{POSTGRES_MIGRATIONS, PostgresChannelStore};
 pub use sqlite::{MIGRATIONS, SqliteChannelStore};
 
@@ -51,7 +53,7 @@ pub(crate) const MAX_THREAD_LINES: i64 = 200;
 /// Lines of all conversations that are saved.
 pub(crate) const MAX_LINES: i64 = 100_000;
 
-pub trait ChannelStore: PairingStore {
+pub trait ChannelStore: PairingStore + PositionStore {
     /// Adds a message and returns its number; `None` if a message with that identity was added before. Safe for concurrent
     /// processes.
     fn take(

@@ -44,22 +44,7 @@ pub enum ChannelCommand {
         #[arg(value_parser = ["whatsapp"])]
         channel: String,
     },
-    /// Add a channel to the configuration
-    ///
-    /// Asks for the token of a Telegram bot, checks it, writes it into config.toml, and waits for a message from your account, which is
-    /// then approved. A token on standard input is read without a question.
-    #[command(after_help = examples! {
-        "hob channel add telegram"
-        "hob channel add telegram --no-wait < token.txt"
-    })]
-    Add {
-        /// Channel to add
-        #[arg(value_parser = ["telegram"])]
-        channel: String,
-        /// Do not wait for a message from your account
-        #[arg(long)]
-        no_wait: bool,
-    },
+    Add(ChannelAddArgs),
     /// Approve a sender by the code that the sender got
     ///
     /// A person who writes to Hob for the first time gets a code, which is valid for an hour.
@@ -94,15 +79,50 @@ pub enum ChannelCommand {
     },
 }
 
+/// Add a channel to the configuration
+///
+/// Telegram: asks for the token of a bot, checks it, writes it into config.toml, and waits for a message from your account, which is
+/// then approved. E-mail: asks for the address, the servers and the password, logs in to both servers, and writes the account into
+/// config.toml. A token or a password on standard input is read without a question.
+#[derive(Debug, Parser)]
+#[command(after_help = examples! {
+    "hob channel add telegram"
+    "hob channel add telegram --no-wait < token.txt"
+    "hob channel add email"
+    "hob channel add email --address hob@example.org --imap-host imap.example.org --smtp-host smtp.example.org < password.txt"
+})]
+pub struct ChannelAddArgs {
+    /// Channel to add
+    #[arg(value_parser = ["telegram", "email"])]
+    pub channel: String,
+
+    /// Telegram: do not wait for a message from your account
+    #[arg(long)]
+    pub no_wait: bool,
+
+    /// E-mail: address of the account
+    #[arg(long)]
+    pub address: Option<String>,
+
+    /// E-mail: IMAP server, which has the mailbox [default: imap. and the domain of the address]
+    #[arg(long, value_name = "HOST")]
+    pub imap_host: Option<String>,
+
+    /// E-mail: SMTP server, which sends [default: smtp. and the domain of the address]
+    #[arg(long, value_name = "HOST")]
+    pub smtp_host: Option<String>,
+}
+
 /// Send a message
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob channel send telegram 'Dinner is ready.'"
     "hob channel send telegram:12345 'Dinner is ready.'      with a recipient, for Telegram or if the gateway needs one"
     "hob channel send 4915112345678@s.whatsapp.net 'Dinner is ready.'"
+    "hob channel send email:ann@example.org 'Dinner is ready.'"
 })]
 pub struct ChannelSendArgs {
-    /// Channel name from 'hob channel list', or a WhatsApp address
+    /// Channel name from 'hob channel list', a WhatsApp address, or email:ADDRESS
     pub target: String,
 
     /// Text to send

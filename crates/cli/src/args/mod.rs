@@ -45,7 +45,7 @@ pub use answering::AnsweringArgs;
 pub use ask::AskArgs;
 pub use audit::AuditCommand;
 pub use bench::{BenchCommand, BenchRunArgs, Benchmark};
-pub use channel::{ChannelCommand, ChannelSendArgs};
+pub use channel::{ChannelAddArgs, ChannelCommand, ChannelSendArgs};
 pub use chat::ChatArgs;
 pub use completions::CompletionsArgs;
 pub use database::{BackupArgs, DatabaseAddress, DatabaseCommand, DatabaseCopyArgs, RestoreArgs};

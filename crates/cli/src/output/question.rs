@@ -1,10 +1,13 @@
 //! Questions that the user answers on the terminal.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use anyhow::{Context, Result, ensure};
 
 use crate::output::screen;
+
+/// The longest line that is read, in bytes.
+const MAX_LINE_BYTES: u64 = 4_096;
 
 /// Whether a user can answer a question: input and errors are a terminal.
 pub fn is_interactive() -> bool {
@@ -35,6 +38,21 @@ pub fn text(question: &str, default: &str) -> Result<String> {
             answer => answer.to_owned(),
         })
     })
+}
+
+/// Asks for a line on stderr. An empty answer is `likely`.
+pub async fn text_line(question: &str, likely: &str) -> Result<String> {
+    match likely {
+        "" => write!(anstream::stderr(), "{question}: ")?,
+        likely => write!(anstream::stderr(), "{question} [{likely}]: ")?,
+    }
+    // On a thread, so that Ctrl-C is noticed.
+    let line = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        io::stdin().lock().take(MAX_LINE_BYTES).read_line(&mut line).map(|_| line)
+    });
+    let line = line.await?.context("cannot read the answer")?;
+    Ok(if line.trim().is_empty() { likely.to_owned() } else { line.trim().to_owned() })
 }
 
 fn is_yes(answer: &str) -> bool {

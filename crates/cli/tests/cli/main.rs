@@ -31,6 +31,8 @@ mod docs;
 #[cfg(test)]
 mod doctor;
 #[cfg(test)]
+mod email;
+#[cfg(test)]
 mod failover;
 #[cfg(test)]
 mod fakes;

@@ -12,7 +12,8 @@ fn home() -> Home {
     Home::with_config(
         "[sandbox]\nenabled = true\n[channel]\nenabled = true\n[sources]\ncalendar = { me = { file = \"/me.ics\" } }\n\
          feeds = { news = \"https://example.org/feed\" }\npages = { times = \"https://example.org/times\" }\n\
-         [sources.weather]\nlatitude = 52.5\nlongitude = 13.4\n",
+         [sources.weather]\nlatitude = 52.5\nlongitude = 13.4\n\
+         [mail]\nimap_host = \"imap.example.org\"\nuser = \"ann@example.org\"\n",
     )
 }
 

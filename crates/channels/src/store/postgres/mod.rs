@@ -3,6 +3,7 @@
 mod history;
 mod inbox;
 mod pairing;
+mod position;
 mod shared;
 
 use std::collections::HashMap;
@@ -14,6 +15,7 @@ use hob_db::{ChangeWatch, DatabaseError, Durability};
 use parking_lot::Mutex;
 
 use super::pairing::{ApprovedSender, NewPairing, PairingOutcome, PairingStore, PendingSender, SenderKey};
+use super::position::PositionStore;
 use super::{
     ChannelStore, Exchange, HistoryLine, LeaseClaim, LeaseOutcome, MAX_RECENT, NewRequest, RecentLine,
     RequestState, SENT_TO, SharedChannelStore, TakenRequest, ThreadKey, UnsettledMessage,
@@ -25,6 +27,7 @@ pub const POSTGRES_MIGRATIONS: PostgresMigrations = PostgresMigrations {
     steps: &[
         include_str!("../../../migrations/postgres/1_messages.sql"),
         include_str!("../../../migrations/postgres/2_pairing.sql"),
+        include_str!("../../../migrations/postgres/3_position.sql"),
     ],
     usable_from: 0,
 };
@@ -179,6 +182,16 @@ impl PairingStore for PostgresChannelStore {
 
     fn remove_sender(&self, sender: SenderKey<'_>) -> Result<bool, DatabaseError> {
         self.database.write(|transaction| pairing::remove(transaction, sender))
+    }
+}
+
+impl PositionStore for PostgresChannelStore {
+    fn position(&self, channel: &str) -> Result<Option<String>, DatabaseError> {
+        self.database.read(|transaction| position::position(transaction, channel))
+    }
+
+    fn set_position(&self, channel: &str, position: &str) -> Result<(), DatabaseError> {
+        self.database.write(|transaction| position::set(transaction, channel, position))
     }
 }
 

@@ -3,12 +3,14 @@
 mod history;
 mod inbox;
 mod pairing;
+mod position;
 
 use std::time::SystemTime;
 
 use hob_db::{Database, DatabaseError, Migrations};
 
 use super::pairing::{ApprovedSender, NewPairing, PairingOutcome, PairingStore, PendingSender, SenderKey};
+use super::position::PositionStore;
 use super::{
     ChannelStore, Exchange, HistoryLine, MAX_RECENT, RecentLine, SENT_TO, ThreadKey, UnsettledMessage,
 };
@@ -19,6 +21,7 @@ pub const MIGRATIONS: Migrations = Migrations {
     steps: &[
         include_str!("../../../migrations/1_messages.sql"),
         include_str!("../../../migrations/2_pairing.sql"),
+        include_str!("../../../migrations/3_position.sql"),
     ],
     legacy_versions: &[3],
 };
@@ -117,5 +120,15 @@ impl PairingStore for SqliteChannelStore {
 
     fn remove_sender(&self, sender: SenderKey<'_>) -> Result<bool, DatabaseError> {
         self.database.write(|transaction| pairing::remove(transaction, sender))
+    }
+}
+
+impl PositionStore for SqliteChannelStore {
+    fn position(&self, channel: &str) -> Result<Option<String>, DatabaseError> {
+        self.database.read(|connection| position::position(connection, channel))
+    }
+
+    fn set_position(&self, channel: &str, position: &str) -> Result<(), DatabaseError> {
+        self.database.write(|transaction| position::set(transaction, channel, position))
     }
 }

@@ -1,7 +1,8 @@
-//! `hob channel`: sends messages, and manages channels and senders. Connects to the gateway, to WhatsApp and to Telegram itself, without a
-//! server or an engine.
+//! `hob channel`: sends messages, and manages channels and senders. Connects to the gateway, to WhatsApp, to Telegram and to mail servers
+//! itself, without a server or an engine.
 
 mod add;
+mod add_email;
 mod list;
 mod login;
 mod send;
@@ -11,7 +12,7 @@ mod status;
 use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow};
-use hob_channels::ChannelError;
+use hob_channels::{ChannelError, EMAIL_CHANNEL};
 use hob_config::{ChannelConfig, Config};
 use hob_db::DatabaseError;
 
@@ -65,8 +66,11 @@ pub fn run(command: ChannelCommand) -> Result<ExitCode> {
                     status::run(&config, gateway.as_deref(), json.into()).await
                 }
                 ChannelCommand::Login { channel: _ } => login::run(&config, &home).await,
-                ChannelCommand::Add { channel: _, no_wait } => {
-                    let first_message = if no_wait { FirstMessage::Skip } else { FirstMessage::Await };
+                ChannelCommand::Add(args) if args.channel == EMAIL_CHANNEL => {
+                    add_email::run(&config, &args).await
+                }
+                ChannelCommand::Add(args) => {
+                    let first_message = if args.no_wait { FirstMessage::Skip } else { FirstMessage::Await };
                     add::run(&config, first_message).await
                 }
                 ChannelCommand::Approve { code, json } => senders::approve(&config, &code, json.into()).await,

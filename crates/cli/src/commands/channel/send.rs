@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use hob_app::startup::channels::{self, is_telegram, is_whatsapp};
+use hob_app::startup::channels::{self, is_email, is_telegram, is_whatsapp};
 use hob_channels::ChannelStatus;
 use hob_config::Config;
 use serde_json::json;
@@ -22,6 +22,9 @@ pub async fn run(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result
     } else if is_direct && config.channel.telegram.enabled && is_telegram(&args.target) {
         let _waiting = Spinner::start("sending");
         channels::telegram(config)?.send(&args.target, &args.message, args.conversation.as_deref()).await?;
+    } else if is_direct && config.channel.email.enabled && is_email(&args.target) {
+        let _waiting = Spinner::start("sending");
+        channels::email(config)?.send(&args.target, &args.message, args.conversation.as_deref()).await?;
     } else {
         over_the_gateway(config, args).await?
     }

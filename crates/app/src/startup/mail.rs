@@ -1,0 +1,122 @@
+//! Translates the configuration of the mail account into the accounts for reading and sending.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hob_config::{MailConfig, MailSecuritySetting};
+use hob_mail::{ImapAccount, ImapSession, MailError, MailSecurity, SmtpAccount, check_smtp};
+use secrecy::SecretString;
+
+/// The longest wait for a mail server.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A password is a line. More is some other file.
+const MAX_PASSWORD_BYTES: usize = 4_096;
+
+/// The account for reading; `None` if none is configured.
+pub fn imap_account(config: &MailConfig) -> Option<ImapAccount> {
+    Some(ImapAccount {
+        host: config.imap_host.clone()?,
+        port: config.imap_port,
+        security: security(config.imap_security),
+        user: config.user.clone()?,
+        password: password(config),
+        authorities: config.authorities.clone(),
+        timeout: TIMEOUT,
+    })
+}
+
+/// The account for sending; `None` if none is configured.
+pub fn smtp_account(config: &MailConfig) -> Option<SmtpAccount> {
+    Some(SmtpAccount {
+        host: config.smtp_host.clone()?,
+        port: config.smtp_port,
+        security: security(config.smtp_security),
+        user: config.user.clone()?,
+        password: password(config),
+        authorities: config.authorities.clone(),
+        timeout: TIMEOUT,
+    })
+}
+
+/// Logs in to the mailbox and opens its folder. Without an account, there is nothing to check.
+pub async fn check_mailbox(config: &MailConfig) -> Result<(), MailError> {
+    let Some(account) = imap_account(config) else { return Ok(()) };
+    let mut session = ImapSession::open(&account).await?;
+    session.examine(&config.folder).await?;
+    session.close().await;
+    Ok(())
+}
+
+/// Logs in to the server that sends. Nothing is sent.
+pub async fn check_sending(config: &MailConfig) -> Result<(), MailError> {
+    match smtp_account(config) {
+        Some(account) => check_smtp(&account).await,
+        None => Ok(()),
+    }
+}
+
+fn security(setting: MailSecuritySetting) -> MailSecurity {
+    match setting {
+        MailSecuritySetting::Tls => MailSecurity::Tls,
+        MailSecuritySetting::StartTls => MailSecurity::StartTls,
+        MailSecuritySetting::None => MailSecurity::None,
+    }
+}
+
+/// The password, or the first line of its file. Without one the login fails, and says so.
+fn password(config: &MailConfig) -> SecretString {
+    match (&config.password, &config.password_file) {
+        (Some(password), _) => password.clone(),
+        (None, Some(file)) => first_line(file),
+        (None, None) => SecretString::from(""),
+    }
+}
+
+fn first_line(file: &Path) -> SecretString {
+    match std::fs::read_to_string(file) {
+        Ok(text) if text.len() <= MAX_PASSWORD_BYTES => {
+            SecretString::from(text.lines().next().unwrap_or_default().trim())
+        }
+        Ok(_) => {
+            tracing::warn!(file = %file.display(), "the file of [mail] password_file is too long for a password");
+            SecretString::from("")
+        }
+        Err(error) => {
+            tracing::warn!(file = %file.display(), %error, "cannot read the file of [mail] password_file");
+            SecretString::from("")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    #[test]
+    fn without_a_server_or_a_user_there_is_no_account() {
+        assert!(imap_account(&MailConfig::default()).is_none());
+        assert!(smtp_account(&MailConfig::default()).is_none());
+        let config = MailConfig { imap_host: Some("imap.example.org".into()), ..MailConfig::default() };
+        assert!(imap_account(&config).is_none());
+    }
+
+    #[test]
+    fn the_password_may_be_in_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "s3cret\nmore\n").unwrap();
+        let config = MailConfig {
+            imap_host: Some("imap.example.org".into()),
+            user: Some("ann@example.org".into()),
+            password_file: Some(file.path().to_owned()),
+            ..MailConfig::default()
+        };
+        let account = imap_account(&config).unwrap();
+        assert_eq!(account.password.expose_secret(), "s3cret");
+        assert!(!format!("{account:?}").contains("s3cret"));
+        let direct = MailConfig { password: Some("other".into()), ..config };
+        assert_eq!(imap_account(&direct).unwrap().password.expose_secret(), "other");
+    }
+}

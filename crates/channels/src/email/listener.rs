@@ -1,0 +1,192 @@
+//! Reads new messages of a folder, and waits for more. What was read is remembered by number: flags belong to the owner of the mailbox.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hob_core::Backoff;
+use hob_mail::{ImapAccount, ImapSession, MailError, MailMessage, MessageLimits};
+use hob_process::{Supervised, supervise};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::incoming::SenderRules;
+use super::thread::CHANNEL;
+use crate::blocking::blocking;
+use crate::file::MAX_FILE_BYTES;
+use crate::inbox::Inbox;
+use crate::listener::Listener;
+use crate::status::StatusCell;
+use crate::status_transitions::Trigger;
+use crate::store::ChannelStore;
+use crate::types::ChannelStatus;
+
+/// The most bytes of a message that are read: a file of the largest size, encoded in base64, is a third larger.
+const MAX_MESSAGE_BYTES: usize = 24 << 20;
+
+/// The longest text of a message. Longer ones are refused with a reply, so a little more than that is enough.
+const MAX_TEXT_CHARS: usize = 60_000;
+
+/// Messages that are taken in before the position is looked at again.
+const BATCH: usize = 100;
+
+pub(super) struct EmailListener {
+    pub account: ImapAccount,
+    pub folder: String,
+    pub rules: SenderRules,
+    /// `None` if nothing can be saved: then only messages that arrive while Hob runs are answered.
+    pub store: Option<Arc<dyn ChannelStore>>,
+    /// How long one wait for new messages lasts.
+    pub idle_for: Duration,
+    /// The pause between two looks, where the server does not report new messages.
+    pub poll_interval: Duration,
+    pub backoff: Backoff,
+    pub inbox: Inbox,
+    pub status: StatusCell,
+}
+
+/// How far the folder was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Position {
+    uid_validity: u32,
+    uid: u32,
+}
+
+impl Position {
+    fn text(self) -> String {
+        format!("{} {}", self.uid_validity, self.uid)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (uid_validity, uid) = text.split_once(' ')?;
+        Some(Position { uid_validity: uid_validity.parse().ok()?, uid: uid.parse().ok()? })
+    }
+}
+
+#[async_trait]
+impl Listener for EmailListener {
+    async fn listen(&self, stop: CancellationToken) {
+        self.inbox.resume(|message| message.channel == CHANNEL).await;
+        supervise(self, self.backoff, &stop).await;
+    }
+}
+
+impl Supervised for &EmailListener {
+    async fn run(&mut self, stop: &CancellationToken) -> Duration {
+        let since = Instant::now();
+        let Some(Err(error)) = stop.run_until_cancelled(self.attend()).await else {
+            return since.elapsed();
+        };
+        // A server that closes a connection from time to time is no problem.
+        let is_new = match error {
+            MailError::Closed if self.status.get().status == ChannelStatus::Connected => {
+                self.status.note(Trigger::Dropped);
+                false
+            }
+            _ => self.status.problem(Trigger::Unreachable, &error.to_string()),
+        };
+        if is_new {
+            tracing::warn!(%error, "cannot read e-mails; trying again");
+        }
+        since.elapsed()
+    }
+}
+
+impl EmailListener {
+    /// Reads messages until the connection ends.
+    async fn attend(&self) -> Result<(), MailError> {
+        let mut session = ImapSession::open(&self.account).await?;
+        let folder = session.examine(&self.folder).await?;
+        let mut position = self.position(&mut session, folder.uid_validity).await?;
+        self.status.note(Trigger::Reached);
+        tracing::info!(folder = %self.folder, "reading e-mails");
+        loop {
+            let new = session.after(position.uid).await?;
+            for uid in new.iter().take(BATCH) {
+                self.take(&mut session, Position { uid: *uid, ..position }).await?;
+                position.uid = *uid;
+                self.save(position).await;
+            }
+            if new.len() > BATCH {
+                continue;
+            }
+            if session.has_idle() {
+                session.idle(self.idle_for).await?;
+            } else {
+                sleep(self.poll_interval).await;
+                session.noop().await?;
+            }
+        }
+    }
+
+    /// Where to continue. The first time, and when the server has numbered the folder anew, it is the end of the folder: nobody expects an
+    /// answer to an old message.
+    async fn position(&self, session: &mut ImapSession, uid_validity: u32) -> Result<Position, MailError> {
+        let saved = self.saved().await;
+        if let Some(saved) = saved.filter(|saved| saved.uid_validity == uid_validity) {
+            return Ok(saved);
+        }
+        if saved.is_some() {
+            tracing::warn!(folder = %self.folder, "the mail server has renumbered the folder; only new e-mails are answered");
+        }
+        let position = Position { uid_validity, uid: session.last().await?.unwrap_or(0) };
+        self.save(position).await;
+        Ok(position)
+    }
+
+    /// The name under which the position is saved. Another account or folder has another one.
+    fn place(&self) -> String {
+        format!("{CHANNEL} {}@{} {}", self.account.user, self.account.host, self.folder)
+    }
+
+    async fn saved(&self) -> Option<Position> {
+        let (store, place) = (self.store.clone()?, self.place());
+        match blocking(move || store.position(&place)).await? {
+            Ok(text) => text.as_deref().and_then(Position::parse),
+            Err(error) => {
+                tracing::warn!(%error, "cannot read which e-mails were answered; only new ones are");
+                None
+            }
+        }
+    }
+
+    async fn save(&self, position: Position) {
+        let Some(store) = self.store.clone() else { return };
+        let place = self.place();
+        // A message that is read again is recognised by its id.
+        if let Some(Err(error)) = blocking(move || store.set_position(&place, &position.text())).await {
+            tracing::warn!(%error, "cannot save which e-mails were answered");
+        }
+    }
+
+    /// Puts a message into the inbox, if it is to be answered.
+    async fn take(&self, session: &mut ImapSession, position: Position) -> Result<(), MailError> {
+        let Some(bytes) = session.message(position.uid, MAX_MESSAGE_BYTES).await? else { return Ok(()) };
+        let limits = MessageLimits { text_chars: MAX_TEXT_CHARS, attachment_bytes: MAX_FILE_BYTES };
+        let read = blocking(move || MailMessage::read(&bytes, limits)).await;
+        let Some(message) = read.flatten() else {
+            tracing::debug!(uid = position.uid, "skipped an e-mail that cannot be read");
+            return Ok(());
+        };
+        let number = format!("uid-{}-{}", position.uid_validity, position.uid);
+        match self.rules.question(message, &number) {
+            Ok(question) => self.inbox.accept(question).await,
+            Err(reason) => tracing::info!(uid = position.uid, %reason, "an e-mail is not answered"),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_is_read_as_it_was_written() {
+        let position = Position { uid_validity: 3_857_529_045, uid: 12 };
+        assert_eq!(Position::parse(&position.text()), Some(position));
+        for bad in ["", "1", "1 x", "-1 2"] {
+            assert_eq!(Position::parse(bad), None, "{bad}");
+        }
+    }
+}

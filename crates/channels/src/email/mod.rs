@@ -1,0 +1,116 @@
+//! The channel e-mail: new messages of an IMAP folder in, answers over SMTP out.
+
+mod authentication;
+mod incoming;
+mod listener;
+mod sender;
+mod thread;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hob_core::{Backoff, EventBus};
+use hob_mail::{ImapAccount, SmtpAccount};
+
+use crate::channel::{Channel, ChannelParts};
+use crate::inbox::{InboxLimits, InboxParts};
+use crate::outgoing::MessageSender;
+use crate::seen_messages::{RecentMessages, SeenMessages};
+use crate::sharing::ChannelSharing;
+use crate::status::StatusCell;
+use crate::store::ChannelStore;
+use incoming::SenderRules;
+use listener::EmailListener;
+use sender::EmailSender;
+
+pub use thread::{CHANNEL, is_ours};
+
+/// Some routers forget a connection on which nothing is said for ten minutes.
+const IDLE_FOR: Duration = Duration::from_secs(9 * 60);
+
+/// The options of [`Channel::email`].
+#[derive(Clone)]
+pub struct EmailOptions {
+    pub imap: ImapAccount,
+    pub smtp: SmtpAccount,
+    pub folder: String,
+    /// The own address.
+    pub address: String,
+    /// The name before the own address.
+    pub name: String,
+    /// Addresses and `@domains` whose messages are answered; empty for all.
+    pub senders: Vec<String>,
+    /// The server whose `Authentication-Results` are believed; `None` does not check senders.
+    pub authentication_server: Option<String>,
+    pub poll_interval: Duration,
+    /// How long one wait for new messages lasts.
+    pub idle_for: Duration,
+    pub backoff: Backoff,
+    pub limits: InboxLimits,
+    pub events: EventBus,
+    pub seen_messages: Arc<dyn SeenMessages>,
+    /// Remembers how far the folder was read; `None` if nothing can be saved.
+    pub store: Option<Arc<dyn ChannelStore>>,
+    /// `None` if no other process reads this folder.
+    pub sharing: Option<ChannelSharing>,
+}
+
+impl EmailOptions {
+    pub fn new(imap: ImapAccount, smtp: SmtpAccount, address: &str) -> Self {
+        EmailOptions {
+            imap,
+            smtp,
+            folder: "INBOX".to_owned(),
+            address: address.to_owned(),
+            name: "Hob".to_owned(),
+            senders: Vec::new(),
+            authentication_server: None,
+            poll_interval: Duration::from_secs(60),
+            idle_for: IDLE_FOR,
+            backoff: Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(300) },
+            limits: InboxLimits::default(),
+            events: EventBus::new(),
+            seen_messages: Arc::new(RecentMessages::default()),
+            store: None,
+            sharing: None,
+        }
+    }
+}
+
+impl Channel {
+    /// E-mail.
+    pub fn email(options: EmailOptions) -> Self {
+        let status = StatusCell::default();
+        let sender =
+            EmailSender { account: options.smtp, from: options.address.clone(), from_name: options.name };
+        let inbox = InboxParts {
+            sender: Arc::new(sender) as Arc<dyn MessageSender>,
+            seen_messages: options.seen_messages,
+            events: options.events,
+            limits: options.limits,
+        };
+        let parts = ChannelParts {
+            name: CHANNEL.to_owned(),
+            sharing: options.sharing,
+            gateway_url: String::new(),
+            inbox,
+            status: status.clone(),
+        };
+        let rules = SenderRules {
+            own_address: options.address.to_ascii_lowercase(),
+            senders: options.senders.iter().map(|entry| entry.trim().to_ascii_lowercase()).collect(),
+            authentication_server: options.authentication_server,
+        };
+        Channel::new(parts, |inbox| EmailListener {
+            account: options.imap,
+            folder: options.folder,
+            rules,
+            store: options.store,
+            idle_for: options.idle_for,
+            poll_interval: options.poll_interval,
+            backoff: options.backoff,
+            inbox,
+            status,
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! Sends answers and other messages by e-mail.
+
+use async_trait::async_trait;
+use hob_mail::{MailSendError, OutgoingMail, SmtpAccount, send_mail};
+
+use super::thread::{CHANNEL, MailThread, address_in, reply_subject};
+use crate::outgoing::{MessageSender, Outgoing, SendFailure};
+
+/// The subject of a message that answers none.
+const NEW_SUBJECT: &str = "Message from Hob";
+
+pub(super) struct EmailSender {
+    pub account: SmtpAccount,
+    pub from: String,
+    pub from_name: String,
+}
+
+impl EmailSender {
+    fn mail(&self, message: &Outgoing) -> Result<OutgoingMail, SendFailure> {
+        let thread = match address_in(&message.channel) {
+            Some(address) => Some(MailThread { address: address.to_owned(), root: None }),
+            None => message.conversation_id.as_deref().and_then(MailThread::parse),
+        };
+        let Some(MailThread { address, root }) = thread else {
+            return Err(SendFailure::Invalid(
+                "the address of the recipient is missing. Write email:ann@example.org".to_owned(),
+            ));
+        };
+        // A message without an id has a number instead, which is no id.
+        let answered = message.reply_to.clone().filter(|id| id.contains('@'));
+        let mut references: Vec<String> = root.into_iter().collect();
+        references.extend(answered.clone().filter(|id| !references.contains(id)));
+        Ok(OutgoingMail {
+            from: self.from.clone(),
+            from_name: self.from_name.clone(),
+            to: address,
+            subject: match &message.subject {
+                Some(subject) => reply_subject(subject),
+                None => NEW_SUBJECT.to_owned(),
+            },
+            text: message.content.clone(),
+            in_reply_to: answered,
+            references,
+        })
+    }
+}
+
+#[async_trait]
+impl MessageSender for EmailSender {
+    async fn deliver(&self, message: &Outgoing) -> Result<(), SendFailure> {
+        let mail = self.mail(message)?;
+        send_mail(&self.account, &mail).await.map_err(|error| match error {
+            MailSendError::NotSent(error) => SendFailure::NotSent(error.to_string()),
+            MailSendError::Unknown(error) => SendFailure::Unknown(error.to_string()),
+            MailSendError::Refused(error) => SendFailure::Refused(error.to_string()),
+        })
+    }
+
+    async fn channels(&self) -> Result<Vec<String>, String> {
+        Ok(vec![CHANNEL.to_owned()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hob_mail::MailSecurity;
+
+    use super::*;
+
+    fn sender() -> EmailSender {
+        let account = SmtpAccount {
+            host: "localhost".into(),
+            port: 1,
+            security: MailSecurity::None,
+            user: String::new(),
+            password: "".into(),
+            authorities: None,
+            timeout: Duration::from_secs(1),
+        };
+        EmailSender { account, from: "hob@example.org".into(), from_name: "Hob".into() }
+    }
+
+    #[test]
+    fn an_answer_belongs_to_the_thread_of_its_question() {
+        let answer = Outgoing::new(CHANNEL, "At eight.", Some("ann@example.org a@x")).unwrap();
+        let answer = Outgoing { reply_to: Some("b@x".into()), subject: Some("Dinner".into()), ..answer };
+        let mail = sender().mail(&answer).unwrap();
+        assert_eq!((mail.to.as_str(), mail.subject.as_str()), ("ann@example.org", "Re: Dinner"));
+        assert_eq!(mail.in_reply_to.as_deref(), Some("b@x"));
+        assert_eq!(mail.references, ["a@x", "b@x"]);
+    }
+
+    #[test]
+    fn a_new_message_names_its_recipient() {
+        for (channel, conversation) in [("email:ann@example.org", None), ("email", Some("ann@example.org"))] {
+            let message = Outgoing::new(channel, "Dinner is ready.", conversation).unwrap();
+            let mail = sender().mail(&message).unwrap();
+            assert_eq!((mail.to.as_str(), mail.subject.as_str()), ("ann@example.org", NEW_SUBJECT));
+            assert_eq!((mail.in_reply_to, mail.references.len()), (None, 0));
+        }
+        let nobody = Outgoing::new("email", "Dinner is ready.", None).unwrap();
+        assert!(matches!(sender().mail(&nobody), Err(SendFailure::Invalid(_))));
+    }
+}

@@ -1,0 +1,90 @@
+//! E-mail as users run it: `hob channel add email`, and `hob serve` with a real Dovecot.
+
+use std::time::Duration;
+
+use hob_testkit::{Dovecot, ImapScript, ImapServer, MAIL_PASSWORD, MAIL_USER, SmtpFault, SmtpServer};
+use tokio::time::timeout;
+
+use crate::fakes;
+use crate::home::{Home, engines_config};
+use crate::running::Running;
+
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
+
+fn mail(id: &str, text: &str) -> String {
+    format!(
+        "From: Ann <ann@example.org>\nTo: {MAIL_USER}\nSubject: France\nMessage-ID: <{id}@example.org>\n\n{text}\n"
+    )
+}
+
+#[tokio::test]
+async fn a_new_sender_is_approved_and_then_answered_over_real_imap() {
+    let (imap, smtp, ollama) =
+        (Dovecot::start(), SmtpServer::start(SmtpFault::None).await, fakes::ollama().await);
+    let config = format!(
+        "[mail]\nimap_host = \"localhost\"\nimap_port = {}\nauthorities = \"{}\"\nsmtp_host = \"127.0.0.1\"\nsmtp_port = {}\n\
+         smtp_security = \"none\"\nuser = \"{MAIL_USER}\"\npassword = '{MAIL_PASSWORD}'\n[channel.email]\nenabled = true\n",
+        imap.port(),
+        imap.authority().display(),
+        smtp.port(),
+    );
+    let home = Home::with_config(&(engines_config(&[("ollama", &ollama.url())]) + &config));
+    let mut server = Running::start(&home, &[]).await;
+    server.says("reading e-mails").await;
+    imap.deliver(&mail("a", "What is the capital?"));
+    let sent = timeout(WAIT_LIMIT, smtp.received(1)).await.expect("a code");
+    assert_eq!(sent[0].to, "ann@example.org");
+    let code = sent[0].message.split("Your code is ").nth(1).expect("a code").get(..9).expect("a code");
+    let approved = home.run(&["channel", "approve", code]).await;
+    assert_eq!(approved.code, Some(0), "{}", approved.stderr);
+    imap.deliver(&mail("b", "What is the capital?"));
+    let sent = timeout(WAIT_LIMIT, smtp.received(2)).await.expect("an answer");
+    assert!(sent[1].message.contains("Subject: Re: France\r\n"), "{}", sent[1].message);
+    assert!(sent[1].message.contains("The capital of France is Paris"), "{}", sent[1].message);
+    assert!(!imap.has_read_messages(), "flags belong to the owner of the mailbox");
+    let ended = server.terminate().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn adding_the_channel_checks_both_servers_and_writes_the_account() {
+    let (imap, smtp) =
+        (ImapServer::start(ImapScript::default()).await, SmtpServer::start(SmtpFault::None).await);
+    let ports = format!(
+        "[mail]\nimap_port = {}\nimap_security = \"none\"\nsmtp_port = {}\nsmtp_security = \"none\"\n",
+        imap.port(),
+        smtp.port()
+    );
+    let home = Home::with_config(&ports);
+    let arguments = [
+        "channel",
+        "add",
+        "email",
+        "--address",
+        MAIL_USER,
+        "--imap-host",
+        "127.0.0.1",
+        "--smtp-host",
+        "127.0.0.1",
+    ];
+    let wrong = home.run_with_stdin(&arguments, b"wrong\n").await;
+    assert_eq!(wrong.code, Some(1));
+    assert!(wrong.stderr.contains("refuses the login"), "{}", wrong.stderr);
+    assert_eq!(std::fs::read_to_string(home.config_file()).expect("a file"), ports, "nothing is written");
+
+    let added = home.run_with_stdin(&arguments, format!("{MAIL_PASSWORD}\n").as_bytes()).await;
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    assert!(added.stdout.starts_with("Both servers accept the account."), "{}", added.stdout);
+    assert!(!added.stdout.contains("s3cret") && !added.stderr.contains("s3cret"));
+    let written = std::fs::read_to_string(home.config_file()).expect("a file");
+    for part in ["[channel.email]", "enabled = true", MAIL_USER, "s3cret"] {
+        assert!(written.contains(part), "{part}: {written}");
+    }
+    let listed = home.run(&["tools", "run", "mail", "{}"]).await;
+    assert_eq!(
+        (listed.code, listed.stdout.as_str()),
+        (Some(0), "There are no such e-mails.\n"),
+        "{}",
+        listed.stderr
+    );
+}

@@ -1,0 +1,5 @@
+//! IMAP (RFC 3501) with IDLE (RFC 2177): the few commands that reading needs. Never changes a mailbox.
+
+mod command;
+mod response;
+pub(crate) mod session;
