@@ -370,6 +370,8 @@ fn channel_options(gateway: &Gateway, home: &Path) -> ChannelOptions {
             ..GatewayOptions::new(gateway.url())
         }),
         whatsapp: None,
+        telegram: None,
+        email: None,
         inbound: Some(some_rules()),
         store: Some(Arc::new(SqliteChannelStore::new(database))),
         sharing: None,

@@ -44,7 +44,6 @@ mod savings;
 mod scheduler;
 mod section_keys;
 mod server;
-mod set_values;
 mod settings_file;
 mod sources;
 mod telemetry;
@@ -70,7 +69,7 @@ pub use error::{BadValue, ConfigError};
 pub use hardware::Hardware;
 pub use identity::IdentityConfig;
 pub use intelligence::IntelligenceConfig;
-pub use load::{Loaded, SetError, add_telegram, load, set_default_model};
+pub use load::{Loaded, SetError, load, set_default_model};
 pub use local_settings::{LocalSetting, write_local_settings};
 pub use mail::{MailConfig, MailSecuritySetting};
 pub use mcp::{McpConfig, McpServerConfig, McpTransportConfig};
@@ -81,7 +80,6 @@ pub use sandbox::{SandboxConfig, SandboxRuntime};
 pub use savings::{SavingsConfig, TokenPrice};
 pub use scheduler::SchedulerConfig;
 pub use server::{AccessLog, LimitFailure, ServerConfig, ServerTlsConfig};
-pub use set_values::{NewSetting, NewValue, set_values};
 pub use settings_file::{
     ChangedSettings, Setting, SettingSection, SettingSource, SettingsError, SettingsFile,
 };

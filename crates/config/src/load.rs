@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 
 use crate::config::Config;
@@ -83,20 +82,6 @@ pub fn set_default_model(environment: &Environment, model: &str) -> Result<PathB
     let edited = set_text(&text, "intelligence", "default_model", &quote(model))
         .ok_or(SetError::Form { file, key: "[intelligence] default_model" })?;
     write_new(&path, &edited, Overwrite::Force)?;
-    Ok(path)
-}
-
-/// Writes the token of a Telegram bot into the configuration file and switches the channel on, as [`set_default_model`] does.
-pub fn add_telegram(environment: &Environment, token: &SecretString) -> Result<PathBuf, SetError> {
-    let path = environment.config_file()?;
-    let file = shown(&path, environment.home());
-    let mut text = read_file(&path, &file)?.unwrap_or_default();
-    let values = [("token", quote(token.expose_secret())), ("enabled", "true".to_owned())];
-    for (key, value) in values {
-        text = set_text(&text, "channel.telegram", key, &value)
-            .ok_or_else(|| SetError::Form { file: file.clone(), key: "[channel.telegram] token" })?;
-    }
-    write_new(&path, &text, Overwrite::Force)?;
     Ok(path)
 }
 

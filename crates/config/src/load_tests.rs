@@ -6,6 +6,7 @@ use secrecy::ExposeSecret;
 use tempfile::TempDir;
 
 use super::*;
+use crate::local_settings::{LocalSetting, write_local_settings};
 
 /// A home directory, with a configuration file of these bytes.
 fn home_with(bytes: &[u8]) -> TempDir {
@@ -170,8 +171,12 @@ fn a_telegram_bot_is_added_to_what_the_file_has_and_the_environment_overrides_it
     let path = home.path().join(".hob/config.toml");
     fs::create_dir(home.path().join(".hob")).expect("created");
     fs::write(&path, "# mine\n[channel.telegram]\ngroups = false\n").expect("written");
-    let written = add_telegram(&environment(&home, &[]), &"1:new-token".into()).expect("written");
-    assert_eq!(written, path);
+    let settings = [
+        LocalSetting::new("channel.telegram", "token", "1:new-token"),
+        LocalSetting::new("channel.telegram", "enabled", true),
+    ];
+    let written = write_local_settings(&environment(&home, &[]), &settings).expect("written");
+    assert!(written.ends_with("config.toml"), "{written}");
     assert!(fs::read_to_string(&path).expect("text").starts_with("# mine\n"));
     let token = |variables: &[(&'static str, &str)]| {
         let telegram = load(&environment(&home, variables)).expect("a good file").config.channel.telegram;

@@ -6,19 +6,26 @@ use serde_json::Value;
 use crate::edit::set_text;
 use crate::env::Environment;
 use crate::error::ConfigError;
+use crate::file_lock::FileLock;
 use crate::kind::{quote, quote_name};
 use crate::load::{LARGEST, read_file, shown};
 use crate::read::{Source, read};
 use crate::settings_file::SettingsError;
 use crate::write::{Overwrite, write_new};
 
-/// A setting to write.
-#[derive(Debug, Clone, PartialEq)]
+/// A setting to write. Its value may be a password, so it cannot be printed.
+#[derive(Clone, PartialEq)]
 pub struct LocalSetting {
     /// With its outer sections: `sources.weather`.
     pub section: String,
     pub key: String,
     pub value: Value,
+}
+
+impl LocalSetting {
+    pub fn new(section: &str, key: &str, value: impl Into<Value>) -> Self {
+        LocalSetting { section: section.to_owned(), key: key.to_owned(), value: value.into() }
+    }
 }
 
 /// Writes these values into the configuration file, and keeps all else that is in it. The result must be a valid configuration, or
@@ -29,6 +36,7 @@ pub fn write_local_settings(
 ) -> Result<String, SettingsError> {
     let path = environment.config_file()?;
     let file = shown(&path, environment.home());
+    let _lock = FileLock::take(&path)?;
     let before = read_file(&path, &file)?.unwrap_or_default();
     let mut text = before.clone();
     for LocalSetting { section, key, value } in settings {
@@ -85,10 +93,6 @@ mod tests {
     use super::*;
     use crate::load::load;
 
-    fn setting(section: &str, key: &str, value: Value) -> LocalSetting {
-        LocalSetting { section: section.into(), key: key.into(), value }
-    }
-
     #[test]
     fn settings_are_added_and_the_rest_of_the_file_stays() {
         let home = tempfile::tempdir().expect("a directory");
@@ -97,10 +101,10 @@ mod tests {
         let path = environment.config_file().expect("a path");
         fs::write(&path, "# mine\n[server]\nport = 9000\n").expect("written");
         let settings = [
-            setting("sources.calendar", "main", json!({ "url": "https://example.org/a.ics" })),
-            setting("sources.weather", "latitude", json!(52.52)),
-            setting("sources.weather", "longitude", json!(-13)),
-            setting("sources.feeds", "example-org", json!("https://example.org/feed.xml")),
+            LocalSetting::new("sources.calendar", "main", json!({ "url": "https://example.org/a.ics" })),
+            LocalSetting::new("sources.weather", "latitude", json!(52.52)),
+            LocalSetting::new("sources.weather", "longitude", json!(-13)),
+            LocalSetting::new("sources.feeds", "example-org", json!("https://example.org/feed.xml")),
         ];
         write_local_settings(&environment, &settings).expect("written");
         let text = fs::read_to_string(&path).expect("read");
@@ -111,7 +115,7 @@ mod tests {
             config.sources.calendar.contains_key("main") && config.sources.feeds.contains_key("example-org")
         );
 
-        let wrong = [setting("sources.weather", "latitude", json!(500))];
+        let wrong = [LocalSetting::new("sources.weather", "latitude", json!(500))];
         let error = write_local_settings(&environment, &wrong).expect_err("refused").to_string();
         assert!(error.contains("sources.weather.latitude"), "{error}");
         assert_eq!(fs::read_to_string(&path).expect("read"), text, "nothing changed");

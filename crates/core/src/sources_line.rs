@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn an_answer_without_text_or_sources_does_not_change() {
         let source = AnswerSource { document: "/n/a.md".into(), passage: "x".into(), score: 1.0 };
-        assert_eq!(with_sources("Yes.\n".into(), &[source.clone()]), "Yes.\n\nSources: a.md");
+        assert_eq!(with_sources("Yes.\n".into(), std::slice::from_ref(&source)), "Yes.\n\nSources: a.md");
         assert_eq!(with_sources(" ".into(), &[source]), " ");
         assert_eq!(with_sources("Yes.".into(), &[]), "Yes.");
     }

@@ -122,7 +122,7 @@ proptest! {
         let spec = ScheduleSpec::parse(read.kind, &read.value, &Zone::UTC).unwrap();
         let words = in_words(&spec).unwrap();
         let again = PlainSchedule::parse(&words);
-        prop_assert_eq!(again.map_err(|error| error.to_string()), Ok(read), "{words}");
+        prop_assert_eq!(again.map_err(|error| error.to_string()), Ok(read), "{}", words);
     }
 
     #[test]

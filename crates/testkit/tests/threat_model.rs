@@ -1,7 +1,5 @@
 //! Keeps `docs/threat-model.md` true: every file and every test that it names exists.
 
-#![expect(clippy::unwrap_used, reason = "a file that cannot be read is a failed test")]
-
 use hob_testkit::repository::root;
 
 /// What the page says in backticks, where it is the path of a file.

@@ -15,8 +15,9 @@ mod ask;
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
-mod channel;
+mod briefing;
 #[cfg(test)]
+mod channel;
 mod chat;
 #[cfg(test)]
 mod chat_commands;
@@ -97,12 +98,12 @@ mod running;
 mod scheduler;
 #[cfg(test)]
 mod serve;
-mod sources;
-#[cfg(test)]
-mod telegram;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod service;
+mod sources;
+#[cfg(test)]
+mod telegram;
 #[cfg(test)]
 mod telemetry;
 #[cfg(test)]

@@ -71,7 +71,7 @@ fn shape_role(placeholder: &str) -> ShapeRole {
 }
 
 /// Adds the text of a slide or of its notes.
-fn paragraphs(part: impl BufRead, is: SlidePart, number: u32, draft: &mut Draft) -> Result<(), ReadError> {
+fn paragraphs(part: impl BufRead, kind: SlidePart, number: u32, draft: &mut Draft) -> Result<(), ReadError> {
     let mut role = ShapeRole::Text;
     let mut paragraph = String::new();
     // The title has its paragraphs on one line.

@@ -15,7 +15,7 @@ impl CellAlignment {
         match self {
             CellAlignment::Center => "",
             CellAlignment::Left => " class=\"left\"",
-            CellAlignment::Alternating if column % 2 == 0 => " class=\"right\"",
+            CellAlignment::Alternating if column.is_multiple_of(2) => " class=\"right\"",
             CellAlignment::Alternating => " class=\"left\"",
         }
     }

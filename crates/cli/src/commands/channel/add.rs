@@ -9,7 +9,8 @@ use hob_channels::telegram::{
     CHANNEL, PairingMessage, TelegramApi, TelegramBot, TelegramError, first_message_with,
 };
 use hob_channels::{SenderKey, new_code, shown_code};
-use hob_config::{Config, Environment, add_telegram};
+use hob_config::{Config, Environment, LocalSetting, write_local_settings};
+use secrecy::ExposeSecret;
 
 use super::blocking;
 use crate::output;
@@ -35,8 +36,12 @@ pub async fn run(config: &Config, first_message: FirstMessage) -> Result<ExitCod
         let _waiting = Spinner::start("asking Telegram");
         api.get_me().await?
     };
-    let file = add_telegram(&Environment::from_process(), &token)?;
-    output::line(format_args!("The bot @{} is in {}.", one_line(&bot.username), file.display()))?;
+    let wanted = [
+        LocalSetting::new("channel.telegram", "token", token.expose_secret()),
+        LocalSetting::new("channel.telegram", "enabled", true),
+    ];
+    let file = write_local_settings(&Environment::from_process(), &wanted)?;
+    output::line(format_args!("The bot @{} is in {file}.", one_line(&bot.username)))?;
     if settings.pairing && first_message == FirstMessage::Await {
         pair(config, &api, &bot).await?;
     }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use hob_app::startup::mail::{check_mailbox, check_sending};
-use hob_config::{Config, Environment, MailConfig, MailSecuritySetting, NewSetting, NewValue, set_values};
+use hob_config::{Config, Environment, LocalSetting, MailConfig, MailSecuritySetting, write_local_settings};
 use secrecy::ExposeSecret;
 
 use crate::args::ChannelAddArgs;
@@ -38,8 +38,8 @@ pub async fn run(config: &Config, args: &ChannelAddArgs) -> Result<ExitCode> {
         ..known.clone()
     };
     let mail = checked(mail).await?;
-    let file = set_values(&Environment::from_process(), &settings(&mail))?;
-    output::line(format_args!("Both servers accept the account. It is in {}.", file.display()))?;
+    let file = write_local_settings(&Environment::from_process(), &settings(&mail))?;
+    output::line(format_args!("Both servers accept the account. It is in {file}."))?;
     output::note(
         "Start 'hob serve', or restart it if it runs. Then write an e-mail to the address, and approve the code that \
          you get with 'hob channel approve'.",
@@ -76,19 +76,19 @@ async fn checked(mail: MailConfig) -> Result<MailConfig> {
     Err(failed.into())
 }
 
-fn settings(mail: &MailConfig) -> Vec<NewSetting<'_>> {
+fn settings(mail: &MailConfig) -> Vec<LocalSetting> {
     vec![
         text("imap_host", mail.imap_host.as_deref()),
         text("smtp_host", mail.smtp_host.as_deref()),
         text("user", mail.user.as_deref()),
         text("address", mail.address.as_deref()),
-        NewSetting { section: "mail", key: "smtp_port", value: NewValue::Number(mail.smtp_port.into()) },
+        LocalSetting::new("mail", "smtp_port", mail.smtp_port),
         text("smtp_security", Some(mail.smtp_security.as_str())),
         text("password", mail.password.as_ref().map(ExposeSecret::expose_secret)),
-        NewSetting { section: "channel.email", key: "enabled", value: NewValue::Flag(true) },
+        LocalSetting::new("channel.email", "enabled", true),
     ]
 }
 
-fn text<'a>(key: &'static str, value: Option<&'a str>) -> NewSetting<'a> {
-    NewSetting { section: "mail", key, value: NewValue::Text(value.unwrap_or_default()) }
+fn text(key: &str, value: Option<&str>) -> LocalSetting {
+    LocalSetting::new("mail", key, value.unwrap_or_default())
 }

@@ -18,7 +18,7 @@ pub(super) fn settings_for(source: RecipeSource, answer: &str) -> Result<Vec<Loc
         return Ok(Vec::new());
     }
     match source {
-        RecipeSource::Calendar => Ok(vec![setting("sources.calendar", "main", calendar(answer)?)]),
+        RecipeSource::Calendar => Ok(vec![LocalSetting::new("sources.calendar", "main", calendar(answer)?)]),
         RecipeSource::Place => place(answer),
         RecipeSource::Feeds => {
             let addresses: Vec<&str> =
@@ -30,10 +30,6 @@ pub(super) fn settings_for(source: RecipeSource, answer: &str) -> Result<Vec<Loc
         }
         RecipeSource::Page => Ok(vec![named("sources.pages", answer)?]),
     }
-}
-
-fn setting(section: &str, key: &str, value: Value) -> LocalSetting {
-    LocalSetting { section: section.to_owned(), key: key.to_owned(), value }
 }
 
 /// A calendar on the web or in a file.
@@ -63,11 +59,11 @@ fn place(answer: &str) -> Result<Vec<LocalSetting>> {
     };
     let (latitude, longitude) = (degrees(90.0)?, degrees(180.0)?);
     let mut settings = vec![
-        setting("sources.weather", "latitude", json!(latitude)),
-        setting("sources.weather", "longitude", json!(longitude)),
+        LocalSetting::new("sources.weather", "latitude", json!(latitude)),
+        LocalSetting::new("sources.weather", "longitude", json!(longitude)),
     ];
     if let Some(name) = parts.next().filter(|name| !name.is_empty()) {
-        settings.push(setting("sources.weather", "place", json!(name)));
+        settings.push(LocalSetting::new("sources.weather", "place", json!(name)));
     }
     Ok(settings)
 }
@@ -81,7 +77,7 @@ fn named(section: &str, address: &str) -> Result<LocalSetting> {
     let words = letters.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let name: String = words.collect::<Vec<_>>().join("-").to_lowercase().chars().take(40).collect();
     let name = name.trim_end_matches('-');
-    Ok(setting(section, if name.is_empty() { "main" } else { name }, json!(url.as_str())))
+    Ok(LocalSetting::new(section, if name.is_empty() { "main" } else { name }, json!(url.as_str())))
 }
 
 fn checked(address: &str) -> Result<Url> {
@@ -145,7 +141,7 @@ mod tests {
             (Feeds, many.as_str(), "at most 20 feeds"),
             (Page, "file:///etc/passwd", "is no address"),
         ] {
-            let error = settings_for(source, answer).expect_err(answer).to_string();
+            let error = settings_for(source, answer).err().expect(answer).to_string();
             assert!(error.contains(words), "{answer}: {error}");
         }
     }
