@@ -18,6 +18,7 @@ mod bench;
 mod briefing;
 #[cfg(test)]
 mod channel;
+#[cfg(test)]
 mod chat;
 #[cfg(test)]
 mod chat_commands;
