@@ -6,6 +6,8 @@
 //! Knows no configuration file, no HTTP server, and nothing of how a question is answered.
 
 mod channel;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gateway;
 mod inbound;
 mod inbox;

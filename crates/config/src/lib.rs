@@ -22,6 +22,8 @@ mod engine;
 mod engine_name;
 mod env;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod hardware;
 mod identity;
 mod intelligence;
