@@ -64,6 +64,8 @@ pub const TARGETS: &[Target] = &[
     CHAT_TEMPLATE,
     #[cfg(feature = "llama")]
     target("schema", hob_llama::fuzzing::schema, "schema"),
+    #[cfg(feature = "llama")]
+    target("picture", hob_llama::fuzzing::picture, "picture"),
     // Documents.
     PDF,
     target("document_docx", documents::docx, "docx"),

@@ -1,4 +1,4 @@
-//! Entries for the fuzz targets: answers in the formats of models, chat templates, and JSON schemas. Each takes any bytes and panics
+//! Entries for the fuzz targets: answers in the formats of models, chat templates, JSON schemas, and pictures. Each takes any bytes and panics
 //! if a promise of the crate is broken. Only in builds with `--cfg fuzzing`.
 
 use std::path::{Path, PathBuf};
@@ -11,6 +11,8 @@ use crate::chat::{AnswerFormat, AnswerParser, AnswerPart, Calling, ChatTemplate,
 use crate::grammar::{Grammar, GrammarText, Spelling, Vocabulary};
 use crate::sampler::TokenCandidate;
 use crate::schema::{AnswerCheck, Enforceable, Validator};
+
+pub use crate::media::fuzzing::picture;
 
 /// The stack of the threads that read schemas.
 const STACK: usize = 256 << 20;
