@@ -11,6 +11,8 @@ pub mod builtin;
 mod agent_stream;
 mod code_blocks;
 mod codeact;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod orchestrator;
 mod protocol;
 mod react;

@@ -10,6 +10,8 @@ mod blocking;
 mod channel;
 mod email;
 mod file;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gateway;
 mod inbound;
 mod inbox;

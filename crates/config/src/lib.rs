@@ -24,6 +24,8 @@ mod engine_name;
 mod env;
 mod error;
 mod file_lock;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod hardware;
 mod identity;
 mod intelligence;

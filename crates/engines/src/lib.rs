@@ -11,6 +11,8 @@
 pub mod cloud;
 mod embeddings;
 pub mod fallback;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod health_cache;
 pub mod hints;
 pub mod managed;

@@ -21,6 +21,8 @@
 mod account;
 mod audit;
 mod audit_service;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod identity;
 mod key;
 pub mod limits;

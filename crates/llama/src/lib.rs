@@ -17,6 +17,8 @@ mod devices;
 mod embed;
 mod engine;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod grammar;
 mod grammar_thread;
 mod job;

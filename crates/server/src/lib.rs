@@ -11,6 +11,8 @@ mod connection;
 mod content_type;
 mod cors;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod guard;
 mod json;
 mod limits;

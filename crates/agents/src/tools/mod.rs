@@ -2,6 +2,8 @@
 //!
 //! Knows no tool in particular, and no agent.
 
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod loop_guard;
 mod schema_check;
 mod short_schema;

@@ -4,6 +4,8 @@ pub(crate) mod address;
 pub(crate) mod client;
 pub(crate) mod connection;
 mod frames;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod handle;
 mod http;
 mod openclaw;

@@ -1,6 +1,8 @@
 //! The channel WhatsApp, through a subprocess that is supervised and restarted.
 
 mod event;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod install;
 mod jid;
 mod link_code;

@@ -9,6 +9,9 @@ mod gemini;
 mod openai;
 mod translate;
 
+#[cfg(fuzzing)]
+pub(crate) use {anthropic::fuzzing as anthropic_fuzzing, gemini::fuzzing as gemini_fuzzing};
+
 use std::time::Duration;
 
 use async_trait::async_trait;

@@ -4,6 +4,8 @@
 mod chat_response;
 mod embed;
 mod forced_tool_call;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod generate;
 mod models;
 pub(crate) mod options;

@@ -180,6 +180,12 @@ impl ChatChunkDecoder {
     fn done(&mut self, deltas: &mut VecDeque<Delta>) {
         deltas.push_back(Delta::Done { usage: self.usage });
     }
+
+    /// Parses the next chunk in full.
+    #[cfg(fuzzing)]
+    pub(super) fn forget_template(&mut self) {
+        self.template = None;
+    }
 }
 
 impl Decoder for ChatChunkDecoder {

@@ -10,6 +10,8 @@ pub mod chunks;
 mod completions;
 pub(crate) mod embeddings;
 mod fill_in_middle;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod infill;
 mod legacy_logprobs;
 pub(crate) mod media;

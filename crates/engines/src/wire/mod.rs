@@ -11,3 +11,6 @@ pub mod response;
 pub mod sse;
 pub mod transport_error;
 pub(crate) mod unsupported_field;
+
+#[cfg(fuzzing)]
+pub(crate) use direct::fuzzing as direct_fuzzing;

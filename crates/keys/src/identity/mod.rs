@@ -12,6 +12,8 @@
 
 pub(crate) mod accounts;
 mod error;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod key_source;
 mod rules;
 mod service;

@@ -5,6 +5,8 @@
 //! then reads them between the tokens of other requests. Knows nothing of HTTP; files come as `data:` URLs.
 
 mod attachment;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod media_prompt;
 mod native;
 mod picture;

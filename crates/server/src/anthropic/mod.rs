@@ -4,6 +4,8 @@
 mod blocks;
 mod conversation;
 mod events;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod message_body;
 pub(crate) mod messages;
 mod model_list;

@@ -8,6 +8,8 @@ mod answer_lines;
 pub(crate) mod chat;
 mod chat_request;
 pub(crate) mod embed;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 pub(crate) mod generate;
 mod generate_request;
 mod images;

@@ -13,6 +13,8 @@ mod completions_response;
 pub(crate) mod content;
 pub(crate) mod embeddings;
 mod embeddings_body;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 pub(crate) mod ignored_fields;
 pub(crate) mod media;
 mod message;

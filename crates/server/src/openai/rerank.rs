@@ -74,7 +74,7 @@ enum DocumentsShown {
 
 /// A valid request.
 #[derive(Debug, PartialEq)]
-struct DocumentsRequest {
+pub(super) struct DocumentsRequest {
     request: RerankRequest,
     /// How many of the best are returned.
     top: Option<usize>,
@@ -103,7 +103,7 @@ enum WireDocument {
 }
 
 impl DocumentsRequest {
-    fn parse(body: &[u8]) -> Result<Self, ApiError> {
+    pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
         let WireRequest { model, query, documents, top_n, return_documents, rest } = read(body)?;
         let query = query.filter(|query| !query.trim().is_empty());
         let query = query.ok_or_else(|| ApiError::invalid("query", "'query' is required"))?;

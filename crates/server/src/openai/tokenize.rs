@@ -65,7 +65,7 @@ enum TokenForm {
 
 /// A valid request.
 #[derive(Debug, PartialEq)]
-struct SplitRequest {
+pub(super) struct SplitRequest {
     request: TokenizeRequest,
     form: TokenForm,
     /// Fields of the request that have no effect.
@@ -94,7 +94,7 @@ struct WireRequest {
 }
 
 impl SplitRequest {
-    fn parse(body: &[u8]) -> Result<Self, ApiError> {
+    pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
         read::<WireRequest>(body)?.resolve()
     }
 }
@@ -245,7 +245,7 @@ struct WireTokens {
     tokens: Option<Vec<TokenId>>,
 }
 
-fn parse_tokens(body: &[u8]) -> Result<DetokenizeRequest, ApiError> {
+pub(super) fn parse_tokens(body: &[u8]) -> Result<DetokenizeRequest, ApiError> {
     let WireTokens { model, tokens } = read_bounded(body)?;
     let tokens = tokens.ok_or_else(|| ApiError::invalid("tokens", "'tokens' is required"))?;
     if tokens.len() > EMBEDDING_TOKENS {

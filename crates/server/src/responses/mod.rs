@@ -13,6 +13,8 @@ mod custom_tools;
 mod echo;
 mod event_log;
 mod events;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod input;
 mod item_ids;
 mod item_pages;

@@ -2,6 +2,8 @@
 
 mod answer;
 mod events;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod messages;
 mod output_limits;
 mod request;

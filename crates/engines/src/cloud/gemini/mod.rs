@@ -5,6 +5,8 @@ mod call_id;
 mod contents;
 mod embed;
 mod events;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod request;
 mod wire_types;
 

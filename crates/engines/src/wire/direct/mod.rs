@@ -13,6 +13,8 @@
 mod chunked;
 mod connection;
 mod connection_pool;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod head;
 mod read_timeout;
 

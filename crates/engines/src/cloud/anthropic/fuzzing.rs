@@ -1,0 +1,22 @@
+//! Entries for the fuzz targets of Anthropic's format.
+
+use hob_core::{GenerateRequest, ReplyMode};
+use serde_json::Value;
+
+use super::answer::{self, read_models};
+use super::events::AnthropicDecoder;
+use super::request::body;
+use crate::fuzzing::packets::check_decoder;
+use crate::wire::unsupported_field::UnsupportedField;
+
+/// An answer, whole or as a stream.
+pub fn check_answer(bytes: &[u8]) {
+    check_decoder(bytes, AnthropicDecoder::default);
+    let _ = answer::read(bytes, "model");
+    let _ = read_models(bytes);
+}
+
+/// The body of a request.
+pub(crate) fn written(request: &GenerateRequest, reply_mode: ReplyMode) -> Result<Value, UnsupportedField> {
+    Ok(serde_json::to_value(body(request, reply_mode, 1)?).unwrap_or_default())
+}
