@@ -83,7 +83,7 @@ pub enum ModelCommand {
     /// Choose the default model
     ///
     /// The default model answers requests that name no model. The command writes the setting intelligence.default_model to
-    /// the configuration file. 'auto' lets Hob choose a model for each question.
+    /// the configuration file, and running servers of this home use it at once. 'auto' lets Hob choose a model for each question.
     #[command(after_help = examples! {
         "hob model use smollm2-135m-instruct"
         "hob model use auto"

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 
 use crate::args::ReloadArgs;
-#[cfg(unix)]
 use crate::commands::block_on;
 use crate::output;
 use crate::output::OutputFormat;
@@ -13,7 +12,7 @@ use crate::reload_socket::{ReloadOutcome, ReloadReport};
 use crate::settings;
 
 pub fn run(args: &ReloadArgs) -> Result<ExitCode> {
-    let answers = reload_all()?;
+    let answers = block_on(reload_servers())?;
     if answers.is_empty() {
         bail!(
             "no Hob server of {} is running. Start it with 'hob serve', or set HOB_HOME to the home of the server.",
@@ -35,7 +34,7 @@ pub fn run(args: &ReloadArgs) -> Result<ExitCode> {
 }
 
 /// What a server answered, or why it did not.
-type ServerAnswer = Result<ReloadOutcome, String>;
+pub type ServerAnswer = Result<ReloadOutcome, String>;
 
 fn print(answer: &ServerAnswer) -> Result<()> {
     match answer {
@@ -67,14 +66,14 @@ fn summary(report: &ReloadReport) -> String {
     }
 }
 
+/// Makes all running servers of this home reload. Without one, the list is empty.
 #[cfg(unix)]
-fn reload_all() -> Result<Vec<ServerAnswer>> {
-    let home = settings::home()?;
-    block_on(async move { unix::reload_all(&home).await })
+pub async fn reload_servers() -> Result<Vec<ServerAnswer>> {
+    unix::reload_all(&settings::home()?).await
 }
 
 #[cfg(not(unix))]
-fn reload_all() -> Result<Vec<ServerAnswer>> {
+pub async fn reload_servers() -> Result<Vec<ServerAnswer>> {
     bail!("this system has no 'hob reload'. Stop the server and start it again.")
 }
 

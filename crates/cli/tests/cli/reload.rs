@@ -135,11 +135,19 @@ async fn another_default_model_needs_no_restart() {
     };
     let used = home.run(&["model", "use", "smollm2-tools:latest"]).await;
     assert_eq!(used.code, Some(0), "{}", used.stderr);
-    assert!(used.stderr.ends_with("A running server uses it after 'hob reload'.\n"), "{}", used.stderr);
-    assert!(!is_default("smollm2-tools:latest").await);
-    let reloaded = home.run(&["reload"]).await;
-    assert_eq!(reloaded.stdout, "Reloaded: intelligence.default_model.\n", "{}", reloaded.stderr);
+    let told = "The running server has reloaded intelligence.default_model.\n";
+    assert!(used.stderr.ends_with(told), "{}", used.stderr);
     assert!(is_default("smollm2-tools:latest").await);
+
+    // A server that cannot reload is named, and the choice is kept for its next start.
+    let path = home.directory().join("server.0-0.sock");
+    let failing = tokio::net::UnixListener::bind(&path).expect("a socket");
+    let hangs_up = tokio::spawn(async move { while failing.accept().await.is_ok() {} });
+    let used = home.run(&["model", "use", "auto"]).await;
+    assert_eq!(used.code, Some(0), "{}", used.stderr);
+    assert!(used.stderr.contains("A running server does not use it: cannot reload"), "{}", used.stderr);
+    assert!(used.stderr.contains("has reloaded intelligence.default_model"), "{}", used.stderr);
+    hangs_up.abort();
     assert_eq!(server.terminate().await.code, Some(0));
 }
 
