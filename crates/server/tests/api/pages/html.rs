@@ -185,7 +185,7 @@ async fn rendering_needs_the_key_and_an_allowed_host() {
 fn the_scripts_of_the_chat_page_pass_their_tests() {
     let node = std::env::var("HOB_TEST_NODE")
         .expect("$HOB_TEST_NODE is not set: run this with './dev test', which finds node");
-    let tests = ["stream", "tree"]
+    let tests = ["highlight", "stream", "tree"]
         .map(|part| format!("{}/tests/chat_page/{part}.test.mjs", env!("CARGO_MANIFEST_DIR")));
     let ran = Command::new(node).arg("--test").args(tests).output().unwrap();
     let output = String::from_utf8_lossy(&ran.stdout);

@@ -56,7 +56,6 @@ class MarkdownView {
     }
     if (complete) {
       const nodes = joinedNodes(answer.pieces);
-      // Only a whole answer: what still grows would be coloured again with every word.
       colourCode(nodes);
       replaceNodes(this.#box, 0, nodes);
       this.#complete = text;
@@ -64,7 +63,7 @@ class MarkdownView {
     }
     answer.pieces.forEach((piece, index) => {
       if (index > 0) this.#keep();
-      this.#place(piece);
+      this.#place(piece, answer.pieces[index + 1]);
     });
     this.#settled += answer.settled;
     this.#after = answer.after;
@@ -81,10 +80,17 @@ class MarkdownView {
     this.#keptInside = this.#kept === 0 ? 0 : partsOf(this.#box.lastChild).childNodes.length;
   }
 
-  #place({ html, continues }) {
+  // Code is coloured when its block is closed: an open one would be coloured again with every word.
+  #place({ html, continues }, next) {
     const nodes = nodesOf(html);
     const open = this.#box.childNodes[this.#kept - 1];
-    if (continues && open) replaceNodes(partsOf(open), this.#keptInside, [...partsOf(nodes.shift()).childNodes]);
+    const grows = next?.continues ?? true; // the last block
+    if (continues && open) {
+      replaceNodes(partsOf(open), this.#keptInside, [...partsOf(nodes.shift()).childNodes]);
+      // Without a next piece, this one is rendered again, behind the nodes that are counted as kept.
+      if (next !== undefined && (nodes.length > 0 || !grows)) colourCode([open]);
+    }
+    colourCode(grows ? nodes.slice(0, -1) : nodes);
     replaceNodes(this.#box, this.#kept, nodes);
   }
 }

@@ -59,7 +59,7 @@ async fn a_streamed_text_looks_like_the_complete_text() {
         const shown = async (text, fill) => {{
             const box = document.createElement('div');
             await fill(new MarkdownView(box), text);
-            // Only a complete text is coloured.
+            // A block that is still open is not coloured.
             box.querySelectorAll('code span').forEach((part) => part.replaceWith(part.textContent));
             box.normalize();
             return box.innerHTML;
@@ -72,6 +72,42 @@ async fn a_streamed_text_looks_like_the_complete_text() {
         Promise.all(results).then((results) => done(results.filter(Boolean)));"
     );
     assert_eq!(browser.run_async(&compare).await, json!([]));
+}
+
+#[tokio::test]
+async fn code_is_coloured_as_soon_as_its_block_is_closed() {
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    let grow = format!(
+        "{KINDS}
+        const spans = (box) => box.querySelectorAll('code span').length;
+        const short = document.createElement('div');
+        const long = document.createElement('div');
+        const results = (async () => {{
+            const view = new MarkdownView(short);
+            const counts = [];
+            const fence = '```\\n';
+            const open = '```rust\\nfn a() {{ 1 }}\\n';
+            const [closed, next] = [`${{open}}${{fence}}`, `${{open}}${{fence}}\\nThen`];
+            for (const text of [open, closed, next, `${{next}}\\n\\nmo`]) {{
+                await view.show(text, {{ complete: false }});
+                counts.push(spans(short));
+            }}
+            const first = short.querySelector('code span');
+            await view.show(`${{next}}\\n\\nmore`, {{ complete: true }});
+            // A block of several pieces.
+            const [code] = kinds[4];
+            const longView = new MarkdownView(long);
+            await grown(longView, code, 0, 1000);
+            counts.push(spans(long));
+            await grown(longView, `${{code}}${{fence}}\\nThen\\n\\nmo`, code.length, 5);
+            counts.push(spans(long));
+            return [counts, first === short.querySelector('code span')];
+        }})();
+        results.then(done);"
+    );
+    // Of a line such as `let a = 7;`, the keyword and the number.
+    assert_eq!(browser.run_async(&grow).await, json!([[0, 0, 2, 2, 0, 1200], true]));
 }
 
 #[tokio::test]
