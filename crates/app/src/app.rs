@@ -14,6 +14,7 @@ use hob_core::{
     AnswerDefaults, Ask, Engine, EngineError, EventBus, KeyRing, ModelReason, Permit, RequestSource,
     RunEvents,
 };
+use hob_db::postgres::PostgresDatabase;
 use hob_db::{DatabaseError, Storage};
 use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
@@ -298,6 +299,14 @@ impl App {
             storage: self.storage.clone(),
             system: Arc::clone(&self.system),
             home: self.home.clone(),
+        }
+    }
+
+    /// The database that other processes may use too; `None` if everything is stored in files.
+    pub fn shared_database(&self) -> Option<PostgresDatabase> {
+        match &self.storage {
+            Storage::Postgres(database) => Some(database.clone()),
+            Storage::Sqlite(_) => None,
         }
     }
 

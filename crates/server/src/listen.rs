@@ -32,6 +32,7 @@ use crate::connection::{ClientSocket, ConnectionState, LastBody};
 use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
 use crate::limits::peer_share::{ConnectionShare, ConnectionShares};
+use crate::pages::relay::ChangeRelay;
 use crate::pipeline::Pipeline;
 use crate::poll_gate::PollGate;
 use crate::reload::{ConnectionTimeouts, ServerControl};
@@ -74,6 +75,8 @@ pub struct Server {
     stop: ServerStop,
     /// Responses that no connection waits for.
     background: Arc<BackgroundRuns>,
+    /// `None` without other servers.
+    relay: Option<ChangeRelay>,
 }
 
 /// A server that has stopped. Background work of its requests, such as a started task, continues until this is dropped.
@@ -100,8 +103,13 @@ impl Server {
         let address = listener.local_addr().map_err(failed)?;
         let stop = ServerStop::default();
         let background = Arc::new(BackgroundRuns::new());
+        let mut parts: ServerParts = parts.into();
+        let (shared_database, bus) = (parts.shared_database.take(), parts.system.bus().clone());
+        let pipeline = router(parts, config, stop.clone(), Arc::clone(&background));
+        let changes = &pipeline.changes;
+        let relay = shared_database.map(|database| ChangeRelay::new(database, changes.clone(), bus));
         let shared = Shared {
-            pipeline: router(parts.into(), config, stop.clone(), Arc::clone(&background)),
+            pipeline,
             timeouts: Arc::new(ArcSwap::from_pointee(ConnectionTimeouts::of(config))),
             certificate,
         };
@@ -120,6 +128,7 @@ impl Server {
             shutdown_grace: config.shutdown_grace,
             stop,
             background,
+            relay,
         })
     }
 
@@ -150,6 +159,10 @@ impl Server {
         if let Some(certificate) = self.shared.certificate.clone() {
             // Ends with its token.
             tokio::spawn(cut.clone().run_until_cancelled_owned(watch_certificate(certificate)));
+        }
+        if let Some(relay) = self.relay {
+            // Ends with its token.
+            tokio::spawn(cut.clone().run_until_cancelled_owned(relay.run()));
         }
         let room = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
         let shares = ConnectionShares::new(self.max_connections);

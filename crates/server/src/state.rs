@@ -6,6 +6,7 @@ use hob_app::{AskService, ModelLibrary, ReadinessCheck};
 use hob_channels::whatsapp::WhatsappLinking;
 use hob_config::ServerConfig;
 use hob_conversations::{ChatStore, ResponseStore};
+use hob_db::postgres::PostgresDatabase;
 use hob_engines::HealthCache;
 use hob_keys::{IdentityService, KeyService};
 use hob_memory::DocumentLibrary;
@@ -59,6 +60,8 @@ pub struct ServerParts {
     pub settings: Option<Arc<ServerSettings>>,
     /// What must work before `/health/ready` answers 200.
     pub readiness: Vec<Arc<dyn ReadinessCheck>>,
+    /// The database that other servers use too: pages also show their changes. `None` if the state is in files.
+    pub shared_database: Option<PostgresDatabase>,
 }
 
 impl From<Arc<AskService>> for ServerParts {
@@ -77,6 +80,7 @@ impl From<Arc<AskService>> for ServerParts {
             identity: None,
             settings: None,
             readiness: Vec::new(),
+            shared_database: None,
         }
     }
 }
@@ -146,6 +150,7 @@ impl ServerState {
             identity: _,
             settings,
             readiness,
+            shared_database: _,
         } = parts;
         let ServerStop { draining, stopping } = stop;
         let changes = Changes::new();

@@ -93,6 +93,7 @@ async fn serve(
         identity,
         settings: Some(Arc::clone(&file)),
         readiness: app.readiness.clone(),
+        shared_database: app.shared_database(),
     };
     raise_open_files();
     let server = Server::bind(parts, &config.server).await?;

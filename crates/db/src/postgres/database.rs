@@ -6,9 +6,10 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::runtime::Runtime;
 
 use super::explain::explain;
-use super::listener::Listener;
+use super::listener::{Listener, TopicMessages};
 use super::migrations::{self, NewerSchema, PostgresMigrations};
 use super::options::PostgresOptions;
 use super::pool::{Connector, Pool};
@@ -153,9 +154,19 @@ impl PostgresDatabase {
     pub fn watch(&self, topic: &str) -> Result<ChangeWatch, DatabaseError> {
         self.migrate()?;
         let Inner { pool, listener, .. } = &*self.inner;
+        Ok(ChangeWatch::of_topic(listener.watch(topic, pool.connector(), self.runtime()?)))
+    }
+
+    /// The messages that transactions send with `send_message`, from now on.
+    pub fn messages(&self, topic: &str) -> Result<TopicMessages, DatabaseError> {
+        self.migrate()?;
+        let Inner { pool, listener, .. } = &*self.inner;
+        Ok(listener.messages(topic, pool.connector(), self.runtime()?))
+    }
+
+    fn runtime(&self) -> Result<&Runtime, DatabaseError> {
         let stopped = || explain(self.server(), QueryError::NoAnswer);
-        let runtime = pool.runtime().ok_or_else(stopped)?;
-        Ok(ChangeWatch::of_topic(listener.watch(topic, pool.connector(), runtime)))
+        self.inner.pool.runtime().ok_or_else(stopped)
     }
 
     pub(super) fn migrations(&self) -> &'static [PostgresMigrations] {

@@ -9,6 +9,8 @@ use std::time::Instant;
 use hob_testkit::{PostgresServer, TestDatabase, free_port};
 
 use super::super::inspect::ExtensionState;
+use super::super::listener::TopicMessage;
+use super::super::transaction::MAX_MESSAGE_BYTES;
 use super::*;
 
 const MIGRATIONS: &[PostgresMigrations] = &[PostgresMigrations {
@@ -336,7 +338,7 @@ fn a_host_that_accepts_connections_and_says_nothing_does_not_keep_the_others_fro
 /// Waits until a session of the server listens for changes.
 fn wait_for_listener(server: &PostgresServer, test: &TestDatabase) {
     let listening = format!(
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = '{}' AND query LIKE 'LISTEN %'",
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = '{}' AND query LIKE 'LISTEN %' AND state = 'idle'",
         test.name()
     );
     while server.query(&listening) == "0" {
@@ -370,6 +372,39 @@ fn a_standby_that_is_promoted_is_used_and_listened_to_instead_of_the_primary() {
     while !watch.has_changed().expect("looked") {
         thread::yield_now();
     }
+}
+
+/// The next message that is not a gap.
+fn next_text(messages: &mut TopicMessages) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(async {
+        loop {
+            if let TopicMessage::Text(text) = messages.next().await.expect("the database is open") {
+                return text.to_string();
+            }
+        }
+    })
+}
+
+#[test]
+fn messages_reach_the_readers_of_their_topic_in_other_processes() {
+    let (one, test) = database();
+    let two = at(&test.url());
+    let (mut notes, mut others) =
+        (two.messages("notes").expect("listening"), two.messages("others").expect("listening"));
+    wait_for_listener(PostgresServer::shared(), &test);
+    let long = "x".repeat(MAX_MESSAGE_BYTES - "notes ".len());
+    one.write(|transaction| {
+        transaction.send_message("notes", "two words")?;
+        transaction.notify("others")?;
+        transaction.send_message("notes", &long)?;
+        transaction.send_message("others", "")
+    })
+    .expect("written");
+    assert_eq!((next_text(&mut notes), next_text(&mut notes)), ("two words".to_owned(), long));
+    assert_eq!(next_text(&mut others), "", "and not the notification without a message");
+    let refused = one.write(|transaction| transaction.send_message("notes", &"x".repeat(8_000)));
+    assert!(refused.is_err());
 }
 
 #[test]

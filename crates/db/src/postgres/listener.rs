@@ -1,4 +1,4 @@
-//! Changes by other processes: one connection listens, and counts by topic.
+//! Changes by other processes: one connection listens, counts by topic, and passes messages on.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use futures::future::pending;
 use parking_lot::Mutex;
 use tokio::runtime::Runtime;
+use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::task::AbortHandle;
 use tokio_postgres::AsyncMessage;
 
@@ -23,30 +24,57 @@ const RECONNECT: Duration = Duration::from_secs(1);
 /// A watch reports a change at least so often, in case a notification was lost.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Counts changes by topic.
+/// Messages that wait for a slow reader.
+const MAX_QUEUED_MESSAGES: usize = 256;
+
+/// Counts changes by topic, and passes messages on.
 #[derive(Default)]
 pub(super) struct Listener {
-    counts: Arc<Counts>,
+    topics: Arc<Topics>,
     task: Mutex<Option<AbortHandle>>,
 }
 
+/// The topics of which this process wants to know.
 #[derive(Default)]
-struct Counts(Mutex<HashMap<String, Arc<AtomicU64>>>);
+struct Topics {
+    counts: Mutex<HashMap<String, Arc<AtomicU64>>>,
+    readers: Mutex<HashMap<String, broadcast::Sender<TopicMessage>>>,
+}
 
-impl Counts {
-    fn of(&self, topic: &str) -> Arc<AtomicU64> {
-        Arc::clone(self.0.lock().entry(topic.to_owned()).or_default())
+impl Topics {
+    fn count_of(&self, topic: &str) -> Arc<AtomicU64> {
+        Arc::clone(self.counts.lock().entry(topic.to_owned()).or_default())
     }
 
-    fn add(&self, topic: &str) {
-        if let Some(count) = self.0.lock().get(topic) {
+    fn messages_of(&self, topic: &str) -> broadcast::Receiver<TopicMessage> {
+        let mut readers = self.readers.lock();
+        let sender =
+            readers.entry(topic.to_owned()).or_insert_with(|| broadcast::Sender::new(MAX_QUEUED_MESSAGES));
+        sender.subscribe()
+    }
+
+    /// A notification names a topic. Behind it may stand a message.
+    fn receive(&self, payload: &str) {
+        let (topic, message) = match payload.split_once(' ') {
+            Some((topic, message)) => (topic, Some(message)),
+            None => (payload, None),
+        };
+        if let Some(count) = self.counts.lock().get(topic) {
             count.fetch_add(1, Ordering::Release);
+        }
+        if let (Some(message), Some(sender)) = (message, self.readers.lock().get(topic)) {
+            // The readers may have left.
+            let _ = sender.send(TopicMessage::Text(message.into()));
         }
     }
 
-    fn add_to_all(&self) {
-        for count in self.0.lock().values() {
+    /// What was announced before is not known.
+    fn restart(&self) {
+        for count in self.counts.lock().values() {
             count.fetch_add(1, Ordering::Release);
+        }
+        for sender in self.readers.lock().values() {
+            let _ = sender.send(TopicMessage::Missed);
         }
     }
 }
@@ -54,20 +82,32 @@ impl Counts {
 impl Listener {
     /// A watch of one topic. The first one starts to listen.
     pub(super) fn watch(&self, topic: &str, connector: &Connector, runtime: &Runtime) -> Topic {
-        let count = self.counts.of(topic);
+        let count = self.topics.count_of(topic);
+        self.start(connector, runtime);
+        Topic { count, seen: None }
+    }
+
+    /// The messages of one topic from now on. The first reader starts to listen.
+    pub(super) fn messages(&self, topic: &str, connector: &Connector, runtime: &Runtime) -> TopicMessages {
+        let receiver = self.topics.messages_of(topic);
+        self.start(connector, runtime);
+        TopicMessages { receiver }
+    }
+
+    /// Listens, if that has not begun.
+    fn start(&self, connector: &Connector, runtime: &Runtime) {
         let mut task = self.task.lock();
         if task.is_none() {
-            let listening = listen(connector.clone(), Arc::clone(&self.counts));
+            let listening = listen(connector.clone(), Arc::clone(&self.topics));
             *task = Some(runtime.spawn(listening).abort_handle());
         }
-        Topic { count, seen: None }
     }
 }
 
 /// Never ends by itself.
-async fn listen(connector: Connector, counts: Arc<Counts>) {
+async fn listen(connector: Connector, topics: Arc<Topics>) {
     loop {
-        if let Err(error) = listen_once(&connector, &counts).await {
+        if let Err(error) = listen_once(&connector, &topics).await {
             tracing::debug!(%error, "cannot listen for changes; trying again");
         }
         tokio::time::sleep(RECONNECT).await;
@@ -75,19 +115,19 @@ async fn listen(connector: Connector, counts: Arc<Counts>) {
 }
 
 /// Listens until the connection ends.
-async fn listen_once(connector: &Connector, counts: &Counts) -> Result<(), crate::DatabaseError> {
+async fn listen_once(connector: &Connector, topics: &Topics) -> Result<(), crate::DatabaseError> {
     let (client, mut connection) = connector.connect().await?;
     let receive = async {
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
             if let AsyncMessage::Notification(change) = message {
-                counts.add(change.payload());
+                topics.receive(change.payload());
             }
         }
     };
     let subscribe = async {
         if client.batch_execute(&format!("LISTEN {CHANNEL}")).await.is_ok() {
             // Changes from before are not announced.
-            counts.add_to_all();
+            topics.restart();
             pending().await
         }
     };
@@ -96,6 +136,30 @@ async fn listen_once(connector: &Connector, counts: &Counts) -> Result<(), crate
         () = subscribe => {}
     }
     Ok(())
+}
+
+/// A message of a process, or a gap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TopicMessage {
+    Text(Arc<str>),
+    /// Messages may be lost: the connection is new, or the reader was too slow.
+    Missed,
+}
+
+/// The messages of one topic, also those of this process.
+pub struct TopicMessages {
+    receiver: broadcast::Receiver<TopicMessage>,
+}
+
+impl TopicMessages {
+    /// The next message; `None` if the database is closed.
+    pub async fn next(&mut self) -> Option<TopicMessage> {
+        match self.receiver.recv().await {
+            Ok(message) => Some(message),
+            Err(RecvError::Lagged(_)) => Some(TopicMessage::Missed),
+            Err(RecvError::Closed) => None,
+        }
+    }
 }
 
 /// Reports changes of one topic.

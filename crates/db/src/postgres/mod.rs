@@ -11,7 +11,7 @@
 //! | `text` | any text in a TEXT column |
 //! | `database` | reads and writes, with retries |
 //! | `migrations` | the steps that make the tables, by capability |
-//! | `listener` | changes by other processes |
+//! | `listener` | changes by other processes, and messages between processes |
 //! | `inspect` | the state of the server, for `hob doctor` |
 //! | `query_error` | errors of statements |
 //! | `explain` | what they mean, and what to do |
@@ -32,13 +32,14 @@ mod transaction;
 
 pub use database::PostgresDatabase;
 pub use inspect::{ConnectionCounts, ExtensionState, PostgresState};
+pub use listener::{TopicMessage, TopicMessages};
 pub use migrations::PostgresMigrations;
 pub use options::{
     DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_CONNECTIONS, DEFAULT_STATEMENT_TIMEOUT, InvalidUrl, PostgresOptions,
 };
 pub use query_error::QueryError;
 pub use text::{SqlText, clean_name};
-pub use transaction::{PostgresTransaction, SERVER_CLOCK, TransactionEnd};
+pub use transaction::{MAX_MESSAGE_BYTES, PostgresTransaction, SERVER_CLOCK, TransactionEnd};
 
 pub(crate) use listener::Topic;
 pub(crate) use text::{escape, unescape};

@@ -15,6 +15,9 @@ use super::query_error::QueryError;
 /// SQL for the time of the server in microseconds. Leases use it: the clocks of the machines that share a database may differ.
 pub const SERVER_CLOCK: &str = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint";
 
+/// Bytes of a message and its topic. The server refuses more than 7,999.
+pub const MAX_MESSAGE_BYTES: usize = 7_900;
+
 /// A server that another one has replaced may not know the transaction at all: then its number is in the future.
 const TRANSACTION_END: &str = "
     SELECT CASE WHEN $1::text::xid8 < pg_current_xact_id() THEN pg_xact_status($1::text::xid8) END";
@@ -122,6 +125,12 @@ impl<'a> PostgresTransaction<'a> {
     /// Notifies all processes that the state of `topic` has changed, when this transaction is committed. See `ChangeWatch`.
     pub fn notify(&mut self, topic: &str) -> Result<(), QueryError> {
         self.execute("SELECT pg_notify($1, $2)", &[&CHANNEL, &topic]).map(|_| ())
+    }
+
+    /// The same with a message for the readers of `TopicMessages`. A topic has no spaces, and the server accepts at most
+    /// [`MAX_MESSAGE_BYTES`].
+    pub fn send_message(&mut self, topic: &str, message: &str) -> Result<(), QueryError> {
+        self.notify(&format!("{topic} {message}"))
     }
 
     /// How another transaction ended, by the number that it had from `pg_current_xact_id`.

@@ -1,16 +1,23 @@
-//! What has changed, for the open pages: topics, who learns of them, and the queue to the streams of `live.rs`. Knows no route.
+//! What has changed, for the open pages: topics, who learns of them, and the queues to the streams of `live.rs` and to the other servers,
+//! which `relay.rs` tells. Knows no route.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use axum::http::Extensions;
 use hob_core::{Caller, CallerRole, CollectionName, Event, EventBus, Subscription};
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
+use tokio::time::Instant;
 
 use crate::request_context::RequestContext;
 
 /// Changes that wait for a slow reader. One that missed some loads everything again.
 pub(super) const MAX_QUEUED_CHANGES: usize = 256;
+
+/// How long a change waits for another server that has just opened its first page, and has not said so yet.
+const OUTGOING_AGE: Duration = Duration::from_secs(10);
 
 /// What can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +67,11 @@ impl Topic {
             Topic::Settings => "settings",
         }
     }
+
+    /// Whether it is in the database. The others are of one machine.
+    fn is_shared(self) -> bool {
+        !matches!(self, Topic::Models | Topic::Downloads | Topic::Settings)
+    }
 }
 
 /// Who learns of a change. The owner learns of all.
@@ -90,7 +102,7 @@ impl Audience {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(super) topic: Topic,
     pub(super) audience: Audience,
@@ -102,17 +114,59 @@ pub(crate) struct Changes {
     sender: broadcast::Sender<Change>,
     /// One for all open pages. Without pages there is none, so that requests need not make events.
     followed: Arc<Mutex<Weak<Subscription>>>,
+    outgoing: Arc<OutgoingChanges>,
 }
 
 impl Changes {
     pub(crate) fn new() -> Self {
-        Changes { sender: broadcast::Sender::new(MAX_QUEUED_CHANGES), followed: Arc::default() }
+        Changes {
+            sender: broadcast::Sender::new(MAX_QUEUED_CHANGES),
+            followed: Arc::default(),
+            outgoing: Arc::default(),
+        }
     }
 
     /// Call it after a successful write.
     pub(crate) fn publish(&self, topic: Topic, audience: &Audience) {
+        let change = Change { topic, audience: audience.clone() };
+        self.outgoing.note(&change);
+        self.deliver(change);
+    }
+
+    /// Tells the pages of this server only.
+    pub(super) fn deliver(&self, change: Change) {
         // Without open pages there are no receivers.
-        let _ = self.sender.send(Change { topic, audience: audience.clone() });
+        let _ = self.sender.send(change);
+    }
+
+    /// Tells the pages of this server that everything in the database may have changed.
+    pub(super) fn deliver_all(&self) {
+        everything_shared().for_each(|change| self.deliver(change));
+    }
+
+    /// Collects changes for other servers from now on.
+    pub(super) fn share(&self) {
+        self.outgoing.is_on.store(true, Ordering::Relaxed);
+    }
+
+    /// The changes for other servers. If they want none now, these wait a while.
+    pub(super) fn take_outgoing(&self, are_wanted: bool) -> Vec<Change> {
+        self.outgoing.take(are_wanted)
+    }
+
+    /// Whether this server has open pages.
+    pub(super) fn has_pages(&self) -> bool {
+        self.followed.lock().strong_count() > 0
+    }
+
+    /// Collects what the rest of Hob does for other servers, until the subscription is dropped.
+    pub(super) fn follow_for_others(&self, bus: &EventBus) -> Subscription {
+        let outgoing = Arc::clone(&self.outgoing);
+        bus.subscribe(move |happening| {
+            if let Some((topic, audience)) = change_of(&happening.event) {
+                outgoing.note(&Change { topic, audience });
+            }
+        })
     }
 
     /// The changes from now on.
@@ -136,6 +190,49 @@ impl Changes {
         *followed = Arc::downgrade(&subscription);
         subscription
     }
+}
+
+/// Changes that other servers have not been told yet.
+#[derive(Default)]
+struct OutgoingChanges {
+    /// Off without other servers.
+    is_on: AtomicBool,
+    /// Each once, with the time of the last one.
+    waiting: Mutex<Vec<(Change, Instant)>>,
+}
+
+impl OutgoingChanges {
+    fn note(&self, change: &Change) {
+        if !self.is_on.load(Ordering::Relaxed) || !change.topic.is_shared() {
+            return;
+        }
+        let now = Instant::now();
+        let mut waiting = self.waiting.lock();
+        if let Some((_, time)) = waiting.iter_mut().find(|(known, _)| known == change) {
+            *time = now;
+            return;
+        }
+        if waiting.len() >= MAX_QUEUED_CHANGES {
+            *waiting = everything_shared().map(|change| (change, now)).collect();
+        } else {
+            waiting.push((change.clone(), now));
+        }
+    }
+
+    fn take(&self, are_wanted: bool) -> Vec<Change> {
+        let mut waiting = self.waiting.lock();
+        if !are_wanted {
+            waiting.retain(|(_, time)| time.elapsed() < OUTGOING_AGE);
+            return Vec::new();
+        }
+        waiting.drain(..).map(|(change, _)| change).collect()
+    }
+}
+
+/// A change of everything in the database, for all readers.
+fn everything_shared() -> impl Iterator<Item = Change> {
+    let shared = Topic::ALL.into_iter().filter(|topic| topic.is_shared());
+    shared.map(|topic| Change { topic, audience: Audience::Everyone })
 }
 
 /// Tells the pages of a member, when it is dropped, that a call of its has ended. Events do not say whose a call is.
@@ -174,5 +271,43 @@ fn change_of(event: &Event) -> Option<(Topic, Audience)> {
         | Event::ToolCallStart { .. }
         | Event::ToolCallEnd { .. }
         | Event::MemoryRetrieve { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(topic: Topic, audience: Audience) -> Change {
+        Change { topic, audience }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_wait_a_while_for_servers_that_want_them() {
+        let changes = Changes::new();
+        changes.publish(Topic::Tasks, &Audience::Owner);
+        changes.share();
+        assert!(changes.take_outgoing(true).is_empty(), "without other servers, nothing is collected");
+        for topic in [Topic::Keys, Topic::Tasks, Topic::Keys, Topic::Models, Topic::Settings] {
+            changes.publish(topic, &Audience::Owner);
+        }
+        assert!(changes.take_outgoing(false).is_empty());
+        let expected = [of(Topic::Keys, Audience::Owner), of(Topic::Tasks, Audience::Owner)];
+        assert_eq!(changes.take_outgoing(true), expected, "each once, and only what is in the database");
+        changes.publish(Topic::Keys, &Audience::Owner);
+        tokio::time::advance(OUTGOING_AGE).await;
+        changes.publish(Topic::Tasks, &Audience::Owner);
+        changes.take_outgoing(false);
+        assert_eq!(changes.take_outgoing(true), [of(Topic::Tasks, Audience::Owner)]);
+    }
+
+    #[tokio::test]
+    async fn too_many_changes_become_one_of_everything() {
+        let changes = Changes::new();
+        changes.share();
+        for number in 0..=MAX_QUEUED_CHANGES {
+            changes.publish(Topic::Activity, &Audience::Key(number.to_string().into()));
+        }
+        assert_eq!(changes.take_outgoing(true), everything_shared().collect::<Vec<_>>());
     }
 }

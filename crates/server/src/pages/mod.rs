@@ -1,5 +1,5 @@
 //! The pages for browsers. They contain no data; their scripts call the API, `markdown` renders answers for them, `document` reads files
-//! for questions, and `live` says when to load something again.
+//! for questions, `live` says when to load something again, and `relay` tells other servers.
 
 pub(crate) mod changes;
 pub(crate) mod channels_page;
@@ -11,6 +11,7 @@ pub(crate) mod html_page;
 pub(crate) mod live;
 pub(crate) mod markdown;
 pub(crate) mod models_page;
+pub(crate) mod relay;
 pub(crate) mod settings_page;
 pub(crate) mod tasks_page;
 pub(crate) mod team_page;

@@ -1,12 +1,16 @@
 //! `GET /pages/live` over HTTP.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hob_config::ServerConfig;
-use hob_keys::KeyRole;
-use hob_testkit::ScriptedEngine;
+use hob_db::postgres::PostgresDatabase;
+use hob_keys::{KeyRole, KeyService};
+use hob_server::ServerParts;
+use hob_testkit::{PostgresServer, ScriptedEngine, TestDatabase};
 use reqwest::Response;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::fixtures::{loopback_config, reached_from_network};
 use crate::key_fixtures::{create_key, get, key_parts, key_service, post};
@@ -87,4 +91,60 @@ async fn a_stream_ends_when_the_server_stops() {
     let stream = watch(&server, "").await;
     server.stop().await;
     tokio::time::timeout(WAIT_LIMIT, stream.text()).await.expect("the stream ends").unwrap();
+}
+
+/// One of several servers on the same database.
+struct Replica {
+    server: TestServer,
+    keys: Arc<KeyService>,
+    _home: TempDir,
+}
+
+impl Replica {
+    async fn start(database: &TestDatabase) -> Self {
+        let (home, keys) = (tempfile::tempdir().unwrap(), key_service());
+        let parts = key_parts(&home, &keys, plain_parts(Arc::new(ScriptedEngine::saying(&["hi"]))));
+        let options = database.url().parse().unwrap();
+        let shared = PostgresDatabase::new(options, &[hob_keys::POSTGRES_MIGRATIONS]).unwrap();
+        let parts = ServerParts { shared_database: Some(shared), ..parts };
+        let server = TestServer::start_parts(parts, loopback_config()).await;
+        Replica { server, keys, _home: home }
+    }
+
+    /// Sends a request again and again: a server learns a moment later that another one has open pages.
+    async fn repeat(&self, path: &str, key: &str, body: impl Fn(u32) -> Value) {
+        for number in 0.. {
+            assert_eq!(post(&self.server, path, key, body(number)).await.0, 201);
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
+
+/// The second event. The first one may be that everything may have changed, when the server begins to listen.
+async fn second(stream: &mut Response) -> Value {
+    next(stream).await;
+    next(stream).await
+}
+
+#[tokio::test]
+async fn pages_hear_of_changes_of_another_server_on_the_same_database() {
+    let database = PostgresServer::shared().create_database();
+    let (here, there) = (Replica::start(&database).await, Replica::start(&database).await);
+    let ana = create_key(&here.keys, "ana", KeyRole::Member, json!({})).await;
+    let ana_there = create_key(&there.keys, "ana", KeyRole::Member, json!({})).await;
+
+    let mut owner = watch(&here.server, "").await;
+    let heard = tokio::select! {
+        () = there.repeat("/v1/keys", "", |number| json!({ "name": format!("key-{number}") })) => Value::Null,
+        heard = second(&mut owner) => heard,
+    };
+    assert_eq!(heard, json!(["keys"]));
+
+    let mut member = watch(&here.server, &ana).await;
+    let task = json!({ "prompt": "hi", "schedule_type": "interval", "schedule_value": "31536000" });
+    let heard = tokio::select! {
+        () = there.repeat("/v1/tasks", &ana_there, |_| task.clone()) => Value::Null,
+        heard = second(&mut member) => heard,
+    };
+    assert_eq!(heard, json!(["tasks"]), "and not the keys, which are the owner's");
 }
