@@ -122,7 +122,7 @@ pub struct App {
     registry: ToolRegistry,
     /// Empty if none is configured.
     channels: ChannelSlot,
-    /// For channels that are opened later.
+    /// For channels that are opened later, and for other servers.
     storage: Storage,
     home: PathBuf,
 }
@@ -198,7 +198,7 @@ impl App {
         let library_of_documents = open_library(home, Arc::clone(&memory));
         let parts = ChannelParts { storage: database.clone(), events: bus.clone() };
         let channels = open_channels(config, home, parts)?;
-        let channel_slot = ChannelSlot::holding(channels.clone());
+        let channel_slot = ChannelSlot::holding(channels);
         let tasks = task_service(database.clone(), task_options_for(channel_slot.clone()));
         let default = DefaultModel::new(default_model.clone()).recorded_at(home);
         let defaults = AnswerDefaults {
@@ -216,7 +216,7 @@ impl App {
                 sources: open_sources(&config.sources, database.clone()),
                 tasks: Some(tasks.clone()),
                 audit: Some(keys.audit()),
-                channels,
+                channels: channel_slot.clone(),
             },
         );
         let storage = database.clone();
@@ -292,7 +292,7 @@ impl App {
         }
     }
 
-    /// Opens channels later, if there are none yet.
+    /// Replaces the channels later.
     pub fn channel_opener(&self) -> ChannelOpener {
         ChannelOpener {
             slot: self.channels.clone(),

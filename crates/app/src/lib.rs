@@ -47,7 +47,7 @@ pub use ask::{
 pub use backup::{
     BackupError, BackupFile, BackupManifest, OpenedBackup, Replace, Restored, back_up, open_backup, restore,
 };
-pub use channel_opener::ChannelOpener;
+pub use channel_opener::{ChannelOpener, PreparedChannels};
 pub use channel_slot::ChannelSlot;
 pub use database_copy::{
     CopyListener, StateCopyError, StateLocation, copy_state, hob_copy_tables, memory_copy_tables,

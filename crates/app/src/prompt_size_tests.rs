@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::databases::Databases;
 use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::startup::tasks::task_service;
-use crate::{AskService, AskServiceParts, ToolRegistry, ToolRegistryParts};
+use crate::{AskService, AskServiceParts, ChannelSlot, ToolRegistry, ToolRegistryParts};
 
 /// The largest prompt of the agent for complete answers, with every built-in tool that needs no source.
 const MOST_TOKENS: usize = 800;
@@ -41,7 +41,9 @@ async fn prompt(agent: &str) -> GenerateRequest {
         home: Some(home.path().to_owned()),
         llm: Some(llm),
         memory: Some(memory),
-        channels: Some(Arc::new(ChannelService::new(ChannelOptions::default()).unwrap())),
+        channels: ChannelSlot::holding(Some(Arc::new(
+            ChannelService::new(ChannelOptions::default()).unwrap(),
+        ))),
         tasks: Some(task_service(databases.hob, TaskOptions::default())),
         sources: None,
         audit: None,

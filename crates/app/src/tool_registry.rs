@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hob_agents::builtin::{BuiltInOptions, Llm, LlmOptions, built_in_tools};
 use hob_agents::{AllowedAfterUntrusted, ToolSet, ToolSetError};
-use hob_channels::{ChannelService, channel_tools};
+use hob_channels::channel_tools;
 use hob_config::{Config, McpServerConfig, McpTransportConfig, SandboxConfig, SandboxRuntime};
 use hob_core::{AllowedRoots, NoTools, Permit, Reach, RunEvents, Tool, ToolRunner};
 use hob_keys::AuditService;
@@ -24,6 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::ask::AskService;
 use crate::audited_tools::audited;
+use crate::channel_slot::ChannelSlot;
 use crate::startup::mail::imap_account;
 
 /// Why there are no tools.
@@ -71,8 +72,8 @@ pub struct ToolRegistryParts {
     pub llm: Option<LlmOptions>,
     /// For the tools of the memory.
     pub memory: Option<Arc<MemoryService>>,
-    /// For the tools of messaging.
-    pub channels: Option<Arc<ChannelService>>,
+    /// For the tools of messaging, which come and go with the channels.
+    pub channels: ChannelSlot,
     /// For the tools of sources.
     pub sources: Option<Arc<SourceService>>,
     /// For the tools of tasks.
@@ -83,9 +84,7 @@ pub struct ToolRegistryParts {
 
 /// Hob's own tools, and those of the MCP servers.
 pub struct ToolRegistry {
-    built_in: Vec<Arc<dyn Tool>>,
-    allowed: AllowedAfterUntrusted,
-    servers: Arc<McpServers>,
+    sources: ToolSources,
     stop: DropGuard,
     /// The tasks that keep a service up to date.
     keeping_up: TaskTracker,
@@ -96,10 +95,14 @@ impl ToolRegistry {
     pub fn open(config: &Config, parts: ToolRegistryParts) -> Self {
         let pins = parts.home.as_ref().map(|home| ToolPins::in_file(home.join(PINS))).unwrap_or_default();
         let servers = config.mcp.servers.iter().map(|(name, server)| server_options(name, server)).collect();
+        let channels = parts.channels.clone();
         ToolRegistry {
-            built_in: built_in(config, parts),
-            servers: Arc::new(McpServers::start(servers, &pins)),
-            allowed: allowed_after_untrusted(config),
+            sources: ToolSources {
+                built_in: built_in(config, parts),
+                channels,
+                servers: Arc::new(McpServers::start(servers, &pins)),
+                allowed: allowed_after_untrusted(config),
+            },
             stop: CancellationToken::new().drop_guard(),
             keeping_up: TaskTracker::new(),
         }
@@ -107,36 +110,46 @@ impl ToolRegistry {
 
     /// The tools that are available now.
     pub fn tools(&self) -> Result<ToolSet, ToolRegistryError> {
-        Ok(tool_set(&self.built_in, &self.allowed, &self.servers)?)
+        Ok(self.sources.tool_set()?)
     }
 
     /// Servers that changed their tools since they were first seen, each with the tools that are therefore not offered.
     pub fn withheld(&self) -> Vec<(String, Vec<WithheldTool>)> {
-        let changed = self.servers.status().into_iter().filter(|server| !server.withheld.is_empty());
+        let changed = self.sources.servers.status().into_iter().filter(|server| !server.withheld.is_empty());
         changed.map(|server| (server.name, server.withheld)).collect()
     }
 
     /// The state of a configured server.
     pub fn server(&self, name: &str) -> Option<McpServerStatus> {
-        self.servers.status().into_iter().find(|server| server.name == name)
+        self.sources.servers.status().into_iter().find(|server| server.name == name)
     }
 
     /// Waits until every MCP server is ready or has failed.
     pub async fn settled(&self) {
-        self.servers.settled().await;
+        self.sources.servers.settled().await;
     }
 
-    /// Updates the tools of the service when servers start and stop, until the registry is closed.
+    /// Updates the tools of the service when servers start and stop and channels are replaced, until the registry is closed.
     pub fn keep_up(&self, system: &Arc<AskService>) {
-        let (built_in, servers) = (self.built_in.clone(), Arc::clone(&self.servers));
-        let allowed = self.allowed.clone();
+        let sources = self.sources.clone();
         let system = Arc::downgrade(system);
         let stop = self.stop.token().clone();
-        let mut changes = servers.changes();
+        let (mut servers, mut channels) = (sources.servers.changes(), sources.channels.changes());
         self.keeping_up.spawn(async move {
-            while let Some(Ok(())) = stop.run_until_cancelled(changes.changed()).await {
+            let mut servers_change = true;
+            loop {
+                let change = async {
+                    tokio::select! {
+                        changed = servers.changed(), if servers_change => servers_change = changed.is_ok(),
+                        // The slot is never dropped here.
+                        _ = channels.changed() => {}
+                    }
+                };
+                if stop.run_until_cancelled(change).await.is_none() {
+                    return;
+                }
                 let Some(system) = system.upgrade() else { return };
-                match tool_set(&built_in, &allowed, &servers) {
+                match sources.tool_set() {
                     Ok(tools) => system.replace_tools(tools),
                     Err(error) => tracing::warn!(%error, "the tools of an MCP server are skipped"),
                 }
@@ -146,14 +159,13 @@ impl ToolRegistry {
 
     /// Warms up the embedded engine when all tools are available. Runs in the background.
     pub fn warm(&self, system: &Arc<AskService>) {
-        let (built_in, servers) = (self.built_in.clone(), Arc::clone(&self.servers));
-        let (allowed, stop) = (self.allowed.clone(), self.stop.token().clone());
+        let (sources, stop) = (self.sources.clone(), self.stop.token().clone());
         let system = Arc::downgrade(system);
         self.keeping_up.spawn(async move {
             let warming = async {
-                servers.settled().await;
+                sources.servers.settled().await;
                 let Some(system) = system.upgrade() else { return };
-                if let Ok(tools) = tool_set(&built_in, &allowed, &servers) {
+                if let Ok(tools) = sources.tool_set() {
                     system.replace_tools(tools);
                 }
                 match system.warm().await {
@@ -170,7 +182,7 @@ impl ToolRegistry {
         drop(self.stop);
         self.keeping_up.close();
         self.keeping_up.wait().await;
-        if let Ok(servers) = Arc::try_unwrap(self.servers) {
+        if let Ok(servers) = Arc::try_unwrap(self.sources.servers) {
             servers.shutdown().await;
         }
     }
@@ -185,7 +197,8 @@ pub async fn serve_mcp(
     parts: ToolRegistryParts,
     version: &str,
 ) -> Result<(), ToolRegistryError> {
-    let tools = ToolSet::new(built_in(config, parts))?.with_conditions(CONDITIONS);
+    let channels = parts.channels.clone();
+    let tools = ToolSet::new(built_in(config, parts).with(&channels))?.with_conditions(CONDITIONS);
     let for_one_request = move || -> Arc<dyn ToolRunner> {
         match tools.for_run(Permit::up_to(Reach::Act), RunEvents::without_subscribers()) {
             Ok(tools) => Arc::new(tools.with_full_definitions()),
@@ -202,8 +215,49 @@ pub async fn check_sandbox(config: &Config) -> Option<Result<String, SandboxErro
     Some(sandbox.check().await)
 }
 
-/// Hob's own tools, in the order in which a model gets them.
-fn built_in(config: &Config, parts: ToolRegistryParts) -> Vec<Arc<dyn Tool>> {
+/// Hob's own tools without those of channels.
+#[derive(Clone)]
+struct BuiltInTools {
+    tools: Vec<Arc<dyn Tool>>,
+    /// Where the tools of channels stand among them.
+    channel_place: usize,
+}
+
+impl BuiltInTools {
+    /// All of them, in the order in which a model gets them.
+    fn with(&self, channels: &ChannelSlot) -> Vec<Arc<dyn Tool>> {
+        let mut tools = self.tools.clone();
+        if let Some(channels) = channels.get() {
+            tools.splice(self.channel_place..self.channel_place, channel_tools(&channels));
+        }
+        tools
+    }
+}
+
+/// What the tools of a service are made of.
+#[derive(Clone)]
+struct ToolSources {
+    built_in: BuiltInTools,
+    channels: ChannelSlot,
+    allowed: AllowedAfterUntrusted,
+    servers: Arc<McpServers>,
+}
+
+impl ToolSources {
+    /// A tool of a server that cannot be registered is skipped; the others are not affected.
+    fn tool_set(&self) -> Result<ToolSet, ToolSetError> {
+        let tools = ToolSet::new(self.built_in.with(&self.channels))?.with_conditions(CONDITIONS);
+        let mut tools = tools.allowing_after_untrusted(self.allowed.clone());
+        for tool in self.servers.tools() {
+            if let Err(error) = tools.add_foreign(tool) {
+                tracing::warn!(%error, "a tool of an MCP server is skipped");
+            }
+        }
+        Ok(tools)
+    }
+}
+
+fn built_in(config: &Config, parts: ToolRegistryParts) -> BuiltInTools {
     let files =
         AllowedRoots { roots: config.tools.file_roots.clone(), private: parts.home.into_iter().collect() };
     let mut tools = built_in_tools(BuiltInOptions { file_read: files.clone(), ..BuiltInOptions::default() });
@@ -214,9 +268,7 @@ fn built_in(config: &Config, parts: ToolRegistryParts) -> Vec<Arc<dyn Tool>> {
     if let Some(llm) = parts.llm {
         tools.push(Arc::new(Llm::new(llm)));
     }
-    if let Some(channels) = parts.channels {
-        tools.extend(channel_tools(&channels));
-    }
+    let channel_place = tools.len();
     if let Some(account) = imap_account(&config.mail) {
         tools.push(mail_tool(account, config.mail.folder.clone()));
     }
@@ -232,23 +284,7 @@ fn built_in(config: &Config, parts: ToolRegistryParts) -> Vec<Arc<dyn Tool>> {
             None => task_tools(&tasks),
         });
     }
-    tools
-}
-
-/// A tool of a server that cannot be registered is skipped; the others are not affected.
-fn tool_set(
-    built_in: &[Arc<dyn Tool>],
-    allowed: &AllowedAfterUntrusted,
-    servers: &McpServers,
-) -> Result<ToolSet, ToolSetError> {
-    let tools = ToolSet::new(built_in.iter().cloned())?.with_conditions(CONDITIONS);
-    let mut tools = tools.allowing_after_untrusted(allowed.clone());
-    for tool in servers.tools() {
-        if let Err(error) = tools.add_foreign(tool) {
-            tracing::warn!(%error, "a tool of an MCP server is skipped");
-        }
-    }
-    Ok(tools)
+    BuiltInTools { tools, channel_place }
 }
 
 fn allowed_after_untrusted(config: &Config) -> AllowedAfterUntrusted {

@@ -18,10 +18,10 @@ use crate::pages::changes::{Audience, Changes, Topic};
 use crate::secure_connection::certificate_files;
 use crate::serve_error::ServeError;
 
-/// The configuration keys that take effect without a restart. The program that runs the server sets the default model, and
-/// [`ServerControl::reload`] applies the others. The files of TLS count only if TLS is on before and after, and the rules of identities
+/// The configuration keys that take effect without a restart, beside those of channels. The program that runs the server sets the default
+/// model, and [`ServerControl::reload`] applies the others. The files of TLS count only if TLS is on before and after, and the rules of identities
 /// only if identities are.
-pub const RELOADED_KEYS: [&str; 12] = [
+const RELOADED_KEYS: [&str; 12] = [
     "intelligence.default_model",
     "server.model",
     "server.api_key",
@@ -35,6 +35,16 @@ pub const RELOADED_KEYS: [&str; 12] = [
     "server.identity.blocked",
     "server.identity.rules",
 ];
+
+/// Whether a configuration key takes effect without a restart, as far as the name says.
+pub fn is_reloaded(key: &str) -> bool {
+    RELOADED_KEYS.contains(&key) || is_of_channels(key)
+}
+
+/// Whether a configuration key is one of the channels. The program that runs the server replaces them.
+pub fn is_of_channels(key: &str) -> bool {
+    key.starts_with("channel.")
+}
 
 /// The rules of access. A request is checked by the rules at the time of its arrival.
 pub(crate) struct AccessRules {
@@ -92,7 +102,7 @@ impl ServerControl {
         true
     }
 
-    /// Applies [`RELOADED_KEYS`], and reads the certificate again. Requests and connections in progress are not affected. If the
+    /// Applies the keys of [`is_reloaded`] that are of the server, and reads the certificate again. Requests and connections in progress are not affected. If the
     /// certificate or the rules of identities cannot be used, nothing changes. Blocks.
     pub fn reload(&self, config: &ServerConfig) -> Result<CertificateChange, ServeError> {
         let identity_rules = identity_options(&config.identity)?.map(|options| options.rules);

@@ -16,6 +16,7 @@ use hob_testkit::ScriptedEngine;
 use super::*;
 use crate::ask::run_context::Asked;
 use crate::ask::{AskServiceParts, LlmTarget};
+use crate::channel_slot::ChannelSlot;
 use crate::databases::{Databases, hob_database};
 use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::startup::sources::open_sources;
@@ -76,7 +77,9 @@ fn registry(home: &std::path::Path) -> ToolRegistry {
         llm: Some(llm()),
         memory: Some(memory),
         tasks: Some(task_service(hob_database(home), task_options(None))),
-        channels: Some(Arc::new(ChannelService::new(ChannelOptions::default()).unwrap())),
+        channels: ChannelSlot::holding(Some(Arc::new(
+            ChannelService::new(ChannelOptions::default()).unwrap(),
+        ))),
         sources: open_sources(&config.sources, hob_database(home)),
         audit: None,
     };

@@ -146,6 +146,42 @@ async fn a_running_server_answers_messages_and_lists_its_channels() {
 }
 
 #[tokio::test]
+async fn channels_are_added_changed_and_removed_without_a_restart() {
+    let gateways =
+        [Gateway::start(GatewayScript::default()).await, Gateway::start(GatewayScript::default()).await];
+    let ollama = fakes::ollama().await;
+    let config = engines_config(&[("ollama", &ollama.url())]);
+    let home = Home::with_config(&config);
+    let server = Running::start(&home, &[]).await;
+    let reload = async |channel: &str| {
+        std::fs::write(home.config_file(), format!("{config}{channel}")).expect("a file");
+        home.run(&["reload"]).await
+    };
+    let at = |gateway: &Gateway| format!("[channel]\nenabled = true\ngateway_url = \"{}\"\n", gateway.url());
+    assert_eq!(reload(&at(&gateways[0])).await, ran("Reloaded: channel.enabled, channel.gateway_url.\n"));
+    timeout(WAIT_LIMIT, gateways[0].opened(1)).await.expect("connected");
+    assert_eq!(reload(&at(&gateways[1])).await, ran("Reloaded: channel.gateway_url.\n"));
+    timeout(WAIT_LIMIT, gateways[1].opened(1)).await.expect("connected");
+    let message = json!({ "channel": "telegram", "sender": "ann", "content": "capital?", "message_id": "1", "conversation_id": "t1" });
+    gateways[1].push(message.to_string());
+    let frames = timeout(WAIT_LIMIT, gateways[1].received(1)).await.expect("an answer");
+    assert_eq!(frames[0]["content"], json!(fakes::WHOLE));
+
+    // A channel that cannot be used changes nothing.
+    let failed = reload(&(at(&gateways[0]) + "[channel.telegram]\nenabled = true\n")).await;
+    assert_eq!((failed.code, failed.stdout.as_str()), (Some(1), ""));
+    assert!(failed.stderr.contains("Telegram has no token"), "{}", failed.stderr);
+    let listed = http::get(server.address(), "/v1/channels").await.all().await;
+    assert!(listed.contains(r#""channels":["telegram","slack"]"#), "{listed}");
+
+    assert_eq!(reload("").await, ran("Reloaded: channel.enabled, channel.gateway_url.\n"));
+    let status = http::get(server.address(), "/v1/channels/status").await.all().await;
+    assert!(!status.starts_with("HTTP/1.1 200"), "{status}");
+    let ended = server.terminate().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+}
+
+#[tokio::test]
 async fn linking_whatsapp_installs_the_bridge_and_shows_the_code() {
     let home = Home::empty();
     let bin = home.directory().join("bin");

@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::pages::changes::{Audience, Topic};
-use crate::reload::RELOADED_KEYS;
+use crate::reload::is_reloaded;
 use crate::request_context::RequestContext;
 use crate::server_settings::ServerSettings;
 use crate::state::ServerState;
@@ -151,10 +151,6 @@ pub(super) async fn turn_on_whatsapp(state: &ServerState, actor: AuditActor) -> 
         settings.note_change(actor);
     }
     Ok(())
-}
-
-fn is_reloaded(key: &str) -> bool {
-    RELOADED_KEYS.contains(&key)
 }
 
 fn settings_for_owner(state: &ServerState, extensions: &Extensions) -> Result<Arc<ServerSettings>, ApiError> {

@@ -45,7 +45,7 @@ pub async fn run(config: &Config, first_message: FirstMessage) -> Result<ExitCod
     if settings.pairing && first_message == FirstMessage::Await {
         pair(config, &api, &bot).await?;
     }
-    output::note("Start 'hob serve', or restart it if it runs. Then write to the bot.");
+    output::note("Start 'hob serve', or run 'hob reload' if it runs. Then write to the bot.");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -41,8 +41,8 @@ pub async fn run(config: &Config, args: &ChannelAddArgs) -> Result<ExitCode> {
     let file = write_local_settings(&Environment::from_process(), &settings(&mail))?;
     output::line(format_args!("Both servers accept the account. It is in {file}."))?;
     output::note(
-        "Start 'hob serve', or restart it if it runs. Then write an e-mail to the address, and approve the code that \
-         you get with 'hob channel approve'.",
+        "Start 'hob serve', or run 'hob reload' if it runs. Then write an e-mail to the address, and approve the code \
+         that you get with 'hob channel approve'.",
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -20,7 +20,7 @@ use hob_app::startup::keys::key_service;
 use hob_app::startup::memory::{MemoryWiring, open_memory};
 use hob_app::startup::sources::open_sources;
 use hob_app::startup::tasks::{task_options, task_service};
-use hob_app::{Databases, ToolRegistryParts};
+use hob_app::{ChannelSlot, Databases, ToolRegistryParts};
 use hob_config::Config;
 use hob_core::{CollectionName, CollectionSet, EventBus};
 use hob_memory::MemoryService;
@@ -100,7 +100,7 @@ pub fn registry_parts(config: &Config, databases: Databases) -> Result<ToolRegis
         sources,
         tasks: Some(tasks),
         audit: Some(audit),
-        channels,
+        channels: ChannelSlot::holding(channels),
         ..ToolRegistryParts::default()
     })
 }

@@ -10,7 +10,7 @@ use hob_app::{AskService, ChannelOpener};
 use hob_config::Config;
 use hob_keys::{AuditActor, KeyService};
 use hob_net::CertificateChange;
-use hob_server::{RELOADED_KEYS, Server, ServerControl, ServerSettings};
+use hob_server::{Server, ServerControl, ServerSettings, is_of_channels, is_reloaded};
 use serde_json::json;
 
 use super::control_socket::ControlSocket;
@@ -104,13 +104,16 @@ impl RunningSettings {
         let mut new = settings::load_for_server()?;
         apply(self.args.clone(), &mut new);
         self.keys.reload().await?;
+        let (applied, after_restart) = changes(&self.config, &new);
+        let channels = match applied.iter().any(|key| is_of_channels(key)) {
+            true => Some(self.channels.prepare(&new)?),
+            false => None,
+        };
         let (control, server) = (self.control.clone(), new.server.clone());
         // Files may be slow to read, and this thread accepts connections.
         let certificate = tokio::task::spawn_blocking(move || control.reload(&server)).await??;
-        let opens_channels = self.channels.would_open(&new);
-        self.channels.open(&new)?;
-        let (applied, after_restart) = changes(&self.config, &new, opens_channels);
-        if opens_channels {
+        if let Some(channels) = channels {
+            self.channels.replace(channels).await;
             self.config.channel = new.channel.clone();
             self.control.announce("channels", None);
         }
@@ -163,19 +166,15 @@ fn by_signal() -> AuditActor {
 }
 
 /// The keys whose values changed: those that are in effect now, and those that take effect after a restart.
-fn changes(old: &Config, new: &Config, opens_channels: bool) -> (Vec<String>, Vec<String>) {
+fn changes(old: &Config, new: &Config) -> (Vec<String>, Vec<String>) {
     let keeps_tls = old.server.tls.is_on() == new.server.tls.is_on();
     let keeps_identity = old.server.identity.is_on() == new.server.identity.is_on();
-    let is_reloaded = |key: &String| {
-        // Channels that are opened now have all their settings from the file.
-        if opens_channels && key.starts_with("channel.") {
-            return true;
-        }
-        RELOADED_KEYS.contains(&key.as_str())
+    let takes_effect = |key: &String| {
+        is_reloaded(key)
             && (keeps_tls || !key.starts_with("server.tls."))
             && (keeps_identity || !key.starts_with("server.identity."))
     };
-    old.changed_keys(new).into_iter().partition(is_reloaded)
+    old.changed_keys(new).into_iter().partition(takes_effect)
 }
 
 fn print(outcome: &ReloadOutcome) {
@@ -213,25 +212,23 @@ mod tests {
         new.server.tls.cert = Some("/etc/hob/cert.pem".into());
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let after_restart = ["server.port", "server.tls.cert", "memory.chunk_size"];
-        assert_eq!(changes(&old, &new, false), (names(&["server.cors_origins"]), names(&after_restart)));
+        assert_eq!(changes(&old, &new), (names(&["server.cors_origins"]), names(&after_restart)));
         // Another certificate needs no restart if there is one already.
         let mut renewed = new.clone();
         renewed.server.tls.cert = Some("/etc/hob/other.pem".into());
-        assert_eq!(changes(&new, &renewed, false), (names(&["server.tls.cert"]), Vec::new()));
+        assert_eq!(changes(&new, &renewed), (names(&["server.tls.cert"]), Vec::new()));
         // The same for who is blocked, if identities are accepted already.
         let mut accepting = old.clone();
         accepting.server.identity.issuer = Some("https://sso.example.org".into());
         accepting.server.identity.blocked = vec!["mallory@example.org".into()];
         let after_restart = ["server.identity.issuer", "server.identity.blocked"];
-        assert_eq!(changes(&old, &accepting, false), (Vec::new(), names(&after_restart)));
+        assert_eq!(changes(&old, &accepting), (Vec::new(), names(&after_restart)));
         let mut unblocked = accepting.clone();
         unblocked.server.identity.blocked = Vec::new();
-        assert_eq!(changes(&accepting, &unblocked, false), (names(&["server.identity.blocked"]), Vec::new()));
-        // Channels need no restart if there are none yet.
+        assert_eq!(changes(&accepting, &unblocked), (names(&["server.identity.blocked"]), Vec::new()));
+        // Channels are replaced.
         let mut linked = old.clone();
         linked.channel.whatsapp.enabled = true;
-        let switch = names(&["channel.whatsapp.enabled"]);
-        assert_eq!(changes(&old, &linked, true), (switch.clone(), Vec::new()));
-        assert_eq!(changes(&old, &linked, false), (Vec::new(), switch));
+        assert_eq!(changes(&old, &linked), (names(&["channel.whatsapp.enabled"]), Vec::new()));
     }
 }
