@@ -11,6 +11,8 @@ mod first_run;
 mod live;
 mod models;
 mod navigation;
+mod page_weight;
+mod pictures;
 mod recording_server;
 mod screenshots;
 mod settings;
