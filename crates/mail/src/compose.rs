@@ -105,8 +105,11 @@ mod tests {
     #[test]
     fn an_id_with_a_line_end_adds_no_field() {
         let id = "x>\r\nBcc: eve@example.org\r\nX-Y: <y";
-        let hostile =
-            OutgoingMail { in_reply_to: Some(id.into()), references: vec![id.into(), "a@x".into()], ..mail() };
+        let hostile = OutgoingMail {
+            in_reply_to: Some(id.into()),
+            references: vec![id.into(), "a@x".into()],
+            ..mail()
+        };
         let bytes = hostile.compose(SystemTime::UNIX_EPOCH).unwrap();
         let message = MessageParser::default().parse(&bytes).unwrap();
         assert!(message.bcc().is_none());
