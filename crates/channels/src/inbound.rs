@@ -36,8 +36,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// The number of remembered conversations that got the failure note.
 const MAX_NOTIFIED: usize = 10_000;
 
-/// The tool that reads the owner's e-mails.
-const MAILBOX_TOOL: &str = "mail";
+/// The tools that read the owner's e-mails and calendars.
+const PRIVATE_TOOLS: [&str; 2] = ["mail", "calendar"];
 
 /// What the history has for a message that its sender only passed on.
 const FORWARDED_LINE: &str = "[a message of someone else]";
@@ -135,8 +135,11 @@ impl InboundHandler {
         let memory_reads = MEMORY_SEARCH_TOOLS.map(str::to_owned).to_vec();
         let permit = match self.is_allowed(channel, sender) {
             true => Permit { also: memory_reads, ..permit },
-            // Trust does not include the owner's documents and mailbox; `allow_from` does.
-            false => Permit { except: [memory_reads, vec![MAILBOX_TOOL.to_owned()]].concat(), ..permit },
+            // Trust does not include the owner's documents, mailbox and calendars; `allow_from` does.
+            false => {
+                let private = PRIVATE_TOOLS.map(str::to_owned).to_vec();
+                Permit { except: [memory_reads, private].concat(), ..permit }
+            }
         };
         let permit = Permit { key: self.rules.key.clone(), ..permit };
         let agent = self.rules.agent.clone();
