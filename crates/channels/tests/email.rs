@@ -202,6 +202,18 @@ async fn a_broken_server_is_reported_with_its_problem() {
 }
 
 #[tokio::test]
+async fn a_message_that_cannot_be_read_does_not_stop_the_others() {
+    let script = ImapScript { fault: ImapFault::HalfLiteral, ..ImapScript::default() };
+    let servers = Servers::start(script).await;
+    let channel = servers.echoing().await;
+    servers.imap.deliver(&mail("a", "", "One"));
+    let next = servers.imap.deliver(&mail("b", "", "Two"));
+    let asked = format!("UID FETCH {next} ");
+    timeout(WAIT_LIMIT, servers.imap.asked(&asked, 1)).await.expect("the next message is asked for");
+    channel.close().await;
+}
+
+#[tokio::test]
 async fn the_service_lists_it_and_sends_to_an_address() {
     let servers = Servers::start(ImapScript::default()).await;
     let options = ChannelOptions { email: Some(servers.options()), ..ChannelOptions::default() };

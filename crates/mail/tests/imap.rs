@@ -109,6 +109,8 @@ async fn a_hostile_server_is_an_error_and_never_more() {
         ImapFault::Brackets,
         ImapFault::Nonsense,
         ImapFault::Chatter,
+        ImapFault::ManyNumbers,
+        ImapFault::ManyLiterals,
     ] {
         let server = ImapServer::start(ImapScript { fault, ..ImapScript::default() }).await;
         let uid = server.deliver(&mail("ann@example.org", "a", "Hi"));

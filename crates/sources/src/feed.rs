@@ -18,6 +18,9 @@ const MAX_ENTRIES: usize = 1_000;
 const MAX_TITLE: usize = 200;
 /// Characters of a summary.
 const MAX_SUMMARY: usize = 400;
+/// Bytes of an address. A longer one is omitted.
+const MAX_LINK: usize = 2_000;
+
 /// The part of a summary's HTML that is read.
 const MAX_HTML: usize = 16 << 10;
 
@@ -53,7 +56,9 @@ pub(crate) fn read_feed(
     let mut entries = if text.starts_with('{') { json_entries(text)? } else { xml_entries(text)? };
     for entry in &mut entries {
         let absolute = entry.link.as_deref().and_then(|link| base.join(link.trim()).ok());
-        entry.link = absolute.filter(|link| matches!(link.scheme(), "http" | "https")).map(Into::into);
+        let is_usable =
+            |link: &Url| matches!(link.scheme(), "http" | "https") && link.as_str().len() <= MAX_LINK;
+        entry.link = absolute.filter(is_usable).map(Into::into);
     }
     Ok(entries)
 }

@@ -132,3 +132,12 @@ fn a_large_feed_is_cut() {
     let many = format!("<rss><channel>{}</channel></rss>", "<item/>".repeat(5_000));
     assert_eq!(entries(&many).len(), MAX_ENTRIES);
 }
+
+#[test]
+fn an_address_without_end_is_omitted() {
+    let feed = format!(
+        "<rss><channel><item><title>Tea</title><link>https://example.org/{}</link></item></channel></rss>",
+        "x".repeat(1 << 20)
+    );
+    assert_eq!(entries(&feed)[0].link, None);
+}

@@ -181,7 +181,7 @@ impl SourceFetcher {
         if let Some(body) = &request.body {
             sending = sending.header(CONTENT_TYPE, "application/xml; charset=utf-8").body(body.clone());
         }
-        sending.send().await.map_err(|error| self.failure(url, &error))
+        sending.send().await.map_err(|error| self.failure(url, error))
     }
 
     async fn read(
@@ -207,7 +207,7 @@ impl SourceFetcher {
         }
         let content_type = header(CONTENT_TYPE);
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&url, &error))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&url, error))? {
             if body.len() + chunk.len() > request.max_bytes {
                 return Err(SourceError::TooLarge(request.max_bytes));
             }
@@ -216,8 +216,10 @@ impl SourceFetcher {
         Ok(FetchedSource { url, content_type, body })
     }
 
-    fn failure(&self, url: &Url, error: &reqwest::Error) -> SourceError {
-        let mut source: Option<&(dyn StdError + 'static)> = Some(error);
+    fn failure(&self, url: &Url, error: reqwest::Error) -> SourceError {
+        // The address may contain a key.
+        let error = error.without_url();
+        let mut source: Option<&(dyn StdError + 'static)> = Some(&error);
         while let Some(cause) = source {
             if let Some(forbidden) = cause.downcast_ref::<ForbiddenAddress>() {
                 return SourceError::ForbiddenName(forbidden.clone());
@@ -228,7 +230,7 @@ impl SourceFetcher {
             true => SourceError::Timeout(DEFAULT_CONNECT_TIMEOUT.min(self.options.timeout)),
             false => SourceError::Transport {
                 host: url.host_str().unwrap_or_default().to_owned(),
-                reason: root_cause(error),
+                reason: root_cause(&error),
             },
         }
     }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use hob_core::Backoff;
 use hob_mail::{ImapAccount, ImapSession, MailError, MailMessage, MessageLimits};
 use hob_process::{Supervised, supervise};
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +31,16 @@ const MAX_TEXT_CHARS: usize = 60_000;
 /// Messages that are taken in before the position is looked at again.
 const BATCH: usize = 100;
 
+/// How often a message is read that cannot be, before it is skipped.
+const ATTEMPTS: u32 = 5;
+
+/// The message that could not be read, and how often that was tried.
+#[derive(Debug, Default)]
+pub(super) struct FailedRead {
+    uid: u32,
+    times: u32,
+}
+
 pub(super) struct EmailListener {
     pub account: ImapAccount,
     pub folder: String,
@@ -41,6 +52,8 @@ pub(super) struct EmailListener {
     /// The pause between two looks, where the server does not report new messages.
     pub poll_interval: Duration,
     pub backoff: Backoff,
+    /// Nobody can stop the channel with a message that takes too long, or that the server cannot deliver.
+    pub failed: Mutex<FailedRead>,
     pub inbox: Inbox,
     pub status: StatusCell,
 }
@@ -103,8 +116,15 @@ impl EmailListener {
         loop {
             let new = session.after(position.uid).await?;
             for uid in new.iter().take(BATCH) {
-                self.take(&mut session, Position { uid: *uid, ..position }).await?;
-                position.uid = *uid;
+                let next = Position { uid: *uid, ..position };
+                if let Err(error) = self.take(&mut session, next).await {
+                    if self.is_given_up(*uid) {
+                        tracing::warn!(uid, %error, "an e-mail cannot be read, so it is not answered");
+                        self.save(next).await;
+                    }
+                    return Err(error);
+                }
+                position = next;
                 self.save(position).await;
             }
             if new.len() > BATCH {
@@ -117,6 +137,14 @@ impl EmailListener {
                 session.noop().await?;
             }
         }
+    }
+
+    /// Counts a message that could not be read. Returns whether that was tried often enough.
+    fn is_given_up(&self, uid: u32) -> bool {
+        let mut failed = self.failed.lock();
+        let times = if failed.uid == uid { failed.times + 1 } else { 1 };
+        *failed = FailedRead { uid, times };
+        times >= ATTEMPTS
     }
 
     /// Where to continue. The first time, and when the server has numbered the folder anew, it is the end of the folder: nobody expects an

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use hob_core::{Backoff, EventBus};
 use hob_mail::{ImapAccount, SmtpAccount};
+use parking_lot::Mutex;
 
 use crate::channel::{Channel, ChannelParts};
 use crate::inbox::{InboxLimits, InboxParts};
@@ -109,6 +110,7 @@ impl Channel {
             idle_for: options.idle_for,
             poll_interval: options.poll_interval,
             backoff: options.backoff,
+            failed: Mutex::default(),
             inbox,
             status,
         })

@@ -29,6 +29,9 @@ const MAX_ANSWER_BYTES: usize = 8 << 20;
 /// Messages that are asked for at once.
 const MAX_UPDATES: usize = 50;
 
+/// The longest wait that a server can ask for.
+const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
+
 /// The longest description of an error that is shown.
 const SHOWN_CHARS: usize = 200;
 
@@ -222,7 +225,10 @@ fn refusal(status: u16, envelope: Envelope) -> TelegramError {
         // An unknown token has no methods.
         401 | 404 => TelegramError::Token,
         409 => TelegramError::Conflict { description },
-        429 => TelegramError::TooManyRequests { wait: Duration::from_secs(retry_after.unwrap_or(1).max(1)) },
+        429 => {
+            let wait = Duration::from_secs(retry_after.unwrap_or(1).max(1));
+            TelegramError::TooManyRequests { wait: wait.min(LONGEST_WAIT) }
+        }
         500.. => TelegramError::Unreachable { reason: description, is_unsent: false },
         _ => TelegramError::Refused { status, description },
     }
@@ -295,6 +301,8 @@ mod tests {
         let wait =
             json!({ "ok": false, "description": "Too Many Requests", "parameters": { "retry_after": 7 } });
         assert_eq!(of(429, wait), TelegramError::TooManyRequests { wait: Duration::from_secs(7) });
+        let forever = json!({ "ok": false, "parameters": { "retry_after": u64::MAX } });
+        assert_eq!(of(429, forever), TelegramError::TooManyRequests { wait: LONGEST_WAIT });
         let long = json!({ "ok": false, "description": "x".repeat(10_000) });
         assert!(of(400, long).to_string().len() < 300);
     }

@@ -8,12 +8,16 @@ use crate::message::MailSummary;
 /// The names and values of one FETCH response.
 pub(crate) type FetchedParts = Vec<(String, ResponseValue)>;
 
+/// About the memory that a value of a response takes besides its text.
+const VALUE_BYTES: usize = 64;
+
 /// The bytes of a value.
 pub(crate) fn size(value: &ResponseValue) -> usize {
-    match value {
+    let content = match value {
         ResponseValue::Atom(bytes) | ResponseValue::Text(bytes) => bytes.len(),
         ResponseValue::List(values) => values.iter().map(size).sum(),
-    }
+    };
+    content + VALUE_BYTES
 }
 
 /// The number of the message.

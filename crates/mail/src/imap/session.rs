@@ -36,6 +36,12 @@ const MAX_RESPONSE: usize = MAX_MESSAGE + MAX_LINE;
 /// The most responses to one command.
 const MAX_RESPONSES: usize = 20_000;
 
+/// The most messages that a search finds.
+const MAX_FOUND: usize = 1_000_000;
+
+/// The most literals of one response. Hob asks for one of each message.
+const MAX_LITERALS: usize = 100;
+
 /// The most messages whose headers are asked for at once.
 const BATCH: usize = 50;
 
@@ -345,7 +351,12 @@ impl ImapSession {
                     };
                 }
                 ImapResponse::Exists(count) => answer.exists = Some(count),
-                ImapResponse::Search(found) => answer.found.extend(found),
+                ImapResponse::Search(found) => {
+                    answer.found.extend(found);
+                    if answer.found.len() > MAX_FOUND {
+                        return Err(malformed("more messages than a folder has"));
+                    }
+                }
                 ImapResponse::Fetch(parts) => {
                     bytes += parts.iter().map(|(name, value)| name.len() + size(value)).sum::<usize>();
                     if bytes > MAX_RESPONSE {
@@ -387,6 +398,10 @@ impl ImapSession {
         let mut fragments = Vec::new();
         let mut bytes = 0;
         loop {
+            // Each literal is a fragment, and the line after it another one.
+            if fragments.len() > 2 * MAX_LITERALS {
+                return Err(malformed("too many literals"));
+            }
             let line = self.connection.read_line(MAX_LINE).await?;
             bytes += line.len();
             let literal = match fragments.is_empty() && is_free_text(&line) {
