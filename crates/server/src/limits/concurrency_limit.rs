@@ -1,9 +1,9 @@
 //! Limits the requests that run at once, and those that wait.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use hob_sync::atomic::{AtomicUsize, Ordering};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -70,6 +70,7 @@ impl ConcurrencyLimit {
 }
 
 #[cfg(test)]
+#[cfg(not(shuttle))]
 mod tests {
     use axum::http::StatusCode;
     use axum::response::IntoResponse;
