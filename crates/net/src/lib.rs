@@ -1,5 +1,5 @@
 //! Shared by all network clients and the server: the HTTP client and its options, TLS, local and public addresses, the trace context,
-//! which of several hosts got a request.
+//! which of several hosts got a request, the sockets of Hob's own HTTP client.
 //! Knows nothing of engines, pages or channels, and sends no request.
 
 pub mod chosen_host;
@@ -9,6 +9,9 @@ mod http_client;
 mod interfaces;
 mod local_address;
 mod server_tls;
+#[cfg(simulation)]
+mod simulated_stream;
+pub mod tcp;
 mod tls;
 pub mod trace_context;
 
