@@ -8,6 +8,7 @@ mod certificate;
 mod closing_server;
 #[cfg(unix)]
 mod commit_proxy;
+mod dice;
 mod dns_server;
 mod engine_ask;
 mod fake_server;
@@ -22,6 +23,8 @@ mod outside;
 mod postgres_server;
 pub mod repository;
 mod scripted_engine;
+#[cfg(simulation)]
+pub mod simulation;
 mod tied_command;
 pub mod tiny_projector;
 mod token_issuer;
@@ -32,6 +35,7 @@ pub use certificate::TestCertificate;
 pub use closing_server::{Closing, ClosingServer};
 #[cfg(unix)]
 pub use commit_proxy::{CommitLoss, CommitProxy};
+pub use dice::Dice;
 pub use dns_server::{DnsAnswer, DnsRecord, DnsServer};
 pub use engine_ask::EngineAsk;
 pub use fake_server::{FakeServer, Hold, Recorded, Reply};

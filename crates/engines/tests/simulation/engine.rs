@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::time::Duration;
 
+use hob_testkit::Dice;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep;
 use turmoil::net::{TcpListener, TcpStream};
 
-use crate::dice::Dice;
 use crate::ledger::Ledger;
 
 pub const PORT: u16 = 8000;

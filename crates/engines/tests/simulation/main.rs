@@ -4,7 +4,6 @@
 
 #![cfg(simulation)]
 
-mod dice;
 mod engine;
 mod ledger;
 
@@ -18,9 +17,10 @@ use futures::future::join_all;
 use hob_core::{Backoff, Delta, Engine, GenerateRequest, Message, Role};
 use hob_engines::multi_host::BreakerOptions;
 use hob_engines::{Endpoint, EndpointOptions, MultiHost, MultiHostOptions, OpenAiCompat, Resend, Style};
+use hob_testkit::Dice;
+use hob_testkit::simulation::{CALLER, SimulatedFaults, for_each_seed, simulation};
 use tokio::time::{sleep, timeout};
 
-use crate::dice::Dice;
 use crate::engine::{PORT, SimulatedEngine, pieces};
 use crate::ledger::Ledger;
 
@@ -32,9 +32,6 @@ const CALM_QUESTIONS: usize = 60;
 
 /// The requests at once while there are faults.
 const WORKERS: u64 = 3;
-
-/// The seeds to try, unless `HOB_SIM_SEEDS` says otherwise.
-const SEEDS: u64 = 200;
 
 /// The longest time that a request may take, with every host at its slowest.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -138,83 +135,23 @@ async fn caller(resend: Resend, ledger: Ledger) -> turmoil::Result {
     Ok(())
 }
 
-/// The faults of the network and of the machines, about one in each second.
-struct Faults {
-    dice: Dice,
-    crashed: [bool; ENGINES],
-}
-
-impl Faults {
-    fn step(&mut self, sim: &mut turmoil::Sim<'_>, ledger: &Ledger) {
-        if !self.dice.one_in(100) {
-            return;
-        }
-        let number = self.dice.index(ENGINES);
-        let name = format!("engine-{number}");
-        let fault = self.dice.below(5);
-        ledger.note(format!("{:?}: fault {fault} at {name}", sim.elapsed()));
-        match fault {
-            0 => sim.partition("hob", name),
-            1 => sim.hold("hob", name),
-            2 | 3 => sim.release("hob", name),
-            _ if self.crashed[number] => {
-                sim.bounce(name);
-                self.crashed[number] = false;
-            }
-            _ => {
-                sim.crash(name);
-                self.crashed[number] = true;
-            }
-        }
-    }
-
-    fn end(&mut self, sim: &mut turmoil::Sim<'_>) {
-        for (number, crashed) in self.crashed.iter_mut().enumerate() {
-            let name = format!("engine-{number}");
-            sim.release("hob", name.as_str());
-            if std::mem::take(crashed) {
-                sim.bounce(name);
-            }
-        }
-    }
-}
-
-/// Prints the seed of a simulation that fails.
-struct SeedNote(u64);
-
-impl Drop for SeedNote {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("the simulation failed; to repeat it: HOB_SIM_SEED={} ./dev test --simulation", self.0);
-        }
-    }
-}
-
 /// Runs one simulation, checks the promises, and returns what happened.
 fn simulate(seed: u64) -> Vec<String> {
-    let _note = SeedNote(seed);
     let ledger = Ledger::default();
     let resend = if seed.is_multiple_of(2) { Resend::Never } else { Resend::Unanswered };
-    let mut sim = turmoil::Builder::new()
-        .rng_seed(seed)
-        .tick_duration(Duration::from_millis(10))
-        .simulation_duration(Duration::from_secs(600))
-        .min_message_latency(Duration::from_millis(1))
-        .max_message_latency(Duration::from_millis(40))
-        .tcp_capacity(1024)
-        .enable_random_order()
-        .build();
-    for number in 0..ENGINES {
+    let mut sim = simulation(seed);
+    let names = (0..ENGINES).map(|number| format!("engine-{number}"));
+    for (number, name) in names.clone().enumerate() {
         let dice = Rc::new(RefCell::new(Dice::new(seed ^ ((number as u64 + 1) << 32))));
         let engine = SimulatedEngine { number, ledger: ledger.clone(), dice };
-        sim.host(format!("engine-{number}"), move || engine.clone().serve());
+        sim.host(name, move || engine.clone().serve());
     }
-    sim.client("hob", caller(resend, ledger.clone()));
-    let mut faults = Faults { dice: Dice::new(seed), crashed: [false; ENGINES] };
+    sim.client(CALLER, caller(resend, ledger.clone()));
+    let mut faults = SimulatedFaults::new(seed, names);
     let mut has_ended = false;
     while !sim.step().expect("no host fails") {
         match (ledger.is_calm(), has_ended) {
-            (false, _) => faults.step(&mut sim, &ledger),
+            (false, _) => faults.step(&mut sim).into_iter().for_each(|fault| ledger.note(fault)),
             (true, false) => {
                 faults.end(&mut sim);
                 has_ended = true;
@@ -228,25 +165,12 @@ fn simulate(seed: u64) -> Vec<String> {
     ledger.log()
 }
 
-/// A number of the environment.
-fn setting(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is '{text}', and must be a number")))
-}
-
 #[test]
 fn engines_keep_their_promises_on_a_bad_network() {
-    let seeds = match setting("HOB_SIM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..setting("HOB_SIM_SEEDS").unwrap_or(SEEDS),
-    };
-    for seed in seeds {
-        simulate(seed);
-    }
+    for_each_seed(|seed| _ = simulate(seed));
 }
 
 #[test]
 fn the_same_seed_has_the_same_course() {
-    let seed = setting("HOB_SIM_SEED").unwrap_or(3);
-    assert_eq!(simulate(seed), simulate(seed));
+    assert_eq!(simulate(3), simulate(3));
 }

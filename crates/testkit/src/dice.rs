@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+/// A generator of random numbers.
 pub struct Dice(u64);
 
 impl Dice {
