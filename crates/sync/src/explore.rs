@@ -11,18 +11,20 @@ const ORDERS: usize = 2_000;
 /// The stack of a thread. Messages are formatted on it.
 const STACK_BYTES: usize = 1 << 20;
 
-/// The changes of priority in one order. Most known bugs need no more than two.
-const PRIORITY_CHANGES: usize = 3;
+/// One more than the changes of priority in one order. Most defects need no more than two changes.
+const DEPTH: usize = 3;
 
-/// Runs `promise` again and again, each time with its threads in another order: half of the orders are random, and half
-/// prefer some threads over others, which finds what needs one thread to be late. A panic fails the test and prints the seed
-/// with which `SHUTTLE_RANDOM_SEED` repeats the order. Threads that wait for each other forever are a failure too.
+/// Runs `promise` again and again, each time with its threads in another order. Half of the orders are random. The
+/// other half prefers some threads over others, which finds what needs one thread to be late.
+///
+/// A panic fails the test, and so do threads that wait for each other forever. The failure prints the order, and for a
+/// random order the seed with which `SHUTTLE_RANDOM_SEED` repeats it.
 pub fn explore(promise: impl Fn() + Send + Sync + 'static) {
     let orders = std::env::var("HOB_INTERLEAVINGS").ok().and_then(|text| text.parse().ok()).unwrap_or(ORDERS);
     let promise = Arc::new(promise);
     let again = Arc::clone(&promise);
     Runner::new(RandomScheduler::new(orders.div_ceil(2)), config()).run(move || promise());
-    Runner::new(PctScheduler::new(PRIORITY_CHANGES, orders.div_ceil(2)), config()).run(move || again());
+    Runner::new(PctScheduler::new(DEPTH, orders.div_ceil(2)), config()).run(move || again());
 }
 
 fn config() -> Config {

@@ -69,6 +69,7 @@ impl ConcurrencyLimit {
     }
 }
 
+// Not for `crates/sync/tests/concurrency_limit.rs`, which compiles this file without the server.
 #[cfg(test)]
 #[cfg(not(shuttle))]
 mod tests {
