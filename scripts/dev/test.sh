@@ -3,17 +3,29 @@
 # Sourced by ./dev.
 
 cmd_test() {
-    if [ "${1:-}" = --clients ]; then
+    case ${1:-} in
+    --clients)
         shift
         test_clients "$@"
         return
-    elif [ "${1:-}" = --packages ]; then
+        ;;
+    --packages)
         test_packages
         return
-    elif [ "${1:-}" = --fuzz ]; then
+        ;;
+    --fuzz)
         test_fuzz "${2:-60}"
         return
-    fi
+        ;;
+    --interleavings)
+        test_interleavings "${2:-2000}"
+        return
+        ;;
+    --simulation)
+        test_simulation "${2:-200}"
+        return
+        ;;
+    esac
     install_missing list_needs_of_building list_needs_of_testing
     install_containers
     ensure_rust
@@ -81,4 +93,37 @@ test_packages() {
     step 'every file of a release in a clean root' tests/packages/clean_root.sh "$CARGO_TARGET_DIR/debug/hob" "$cache/parts"
     step 'the service under systemd' tests/packages/systemd.sh "$CARGO_TARGET_DIR/debug/hob" "$cache/parts"
     say "./dev test --packages: passed in $SECONDS s"
+}
+
+# prepare_special_build NAME COUNT: for tests that build some crates in another way, in a directory of their own.
+prepare_special_build() {
+    case $2 in
+    '' | 0 | *[!0-9]*) fail "'$2' is no number. For example: ./dev test --$1 1000" ;;
+    esac
+    install_missing list_needs_of_building
+    ensure_rust
+    cd "$root"
+    CARGO_TARGET_DIR=$CARGO_TARGET_DIR-$1
+    export CARGO_TARGET_DIR
+    forget_other_checkout
+}
+
+# Separate from the other tests, because a scheduler takes the place of the system's threads and locks.
+test_interleavings() {
+    prepare_special_build interleavings "$1"
+    export RUSTFLAGS='--cfg shuttle' HOB_INTERLEAVINGS=$1
+    step "threads in $1 orders" cargo test -p hob-core -p hob-db -p hob-engines -p hob-keys --lib interleavings
+    step "the slots of the server in $1 orders" cargo test -p hob-sync --test concurrency_limit
+    say "./dev test --interleavings: passed in $SECONDS s"
+}
+
+# Separate from the other tests, because a simulation takes the place of the system's network and clock.
+test_simulation() {
+    prepare_special_build simulation "$1"
+    # The second setting lets the seed decide what tokio decides at random.
+    export RUSTFLAGS='--cfg simulation --cfg tokio_unstable' HOB_SIM_SEEDS=$1
+    local seeds="$1 seeds"
+    if [ -n "${HOB_SIM_SEED:-}" ]; then seeds="seed $HOB_SIM_SEED"; fi
+    step "simulations with $seeds" cargo test -p hob-engines -p hob-channels --test simulation
+    say "./dev test --simulation: passed in $SECONDS s"
 }

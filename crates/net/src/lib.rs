@@ -1,5 +1,5 @@
 //! Shared by all network clients and the server: the HTTP client and its options, TLS, local and public addresses, the names of this
-//! machine, the announcement of its server, the trace context, which of several hosts got a request.
+//! machine, the announcement of its server, the trace context, which of several hosts got a request, the sockets of Hob's own HTTP client.
 //! Knows nothing of engines, pages or channels, and sends no HTTP request.
 
 mod announce;
@@ -12,6 +12,9 @@ mod interfaces;
 mod local_address;
 mod machine_name;
 mod server_tls;
+#[cfg(simulation)]
+mod simulated_stream;
+pub mod tcp;
 mod tls;
 pub mod trace_context;
 
