@@ -3,7 +3,6 @@
 //! The owner configured the address, so its host may be in a private network. A server must not choose other private hosts: a
 //! redirect to another host reaches public addresses only, through the egress guard, and never gets a password.
 
-use std::error::Error as StdError;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
@@ -217,12 +216,8 @@ impl SourceFetcher {
     }
 
     fn failure(&self, url: &Url, error: &reqwest::Error) -> SourceError {
-        let mut source: Option<&(dyn StdError + 'static)> = Some(error);
-        while let Some(cause) = source {
-            if let Some(forbidden) = cause.downcast_ref::<ForbiddenAddress>() {
-                return SourceError::ForbiddenName(forbidden.clone());
-            }
-            source = cause.source();
+        if let Some(forbidden) = ForbiddenAddress::cause_of(error) {
+            return SourceError::ForbiddenName(forbidden.clone());
         }
         match error.is_timeout() {
             true => SourceError::Timeout(DEFAULT_CONNECT_TIMEOUT.min(self.options.timeout)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_core::Backoff;
-use hob_mail::{ImapAccount, ImapSession, MailError, MailMessage, MessageLimits};
+use hob_mail::{ImapSession, MailAccount, MailError, MailMessage, MessageLimits};
 use hob_process::{Supervised, supervise};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,7 @@ const MAX_TEXT_CHARS: usize = 60_000;
 const BATCH: usize = 100;
 
 pub(super) struct EmailListener {
-    pub account: ImapAccount,
+    pub account: MailAccount,
     pub folder: String,
     pub rules: SenderRules,
     /// `None` if nothing can be saved: then only messages that arrive while Hob runs are answered.

@@ -86,7 +86,7 @@ impl Questions {
     fn answer(self, given: Option<&str>, question: &str, default: &str) -> Result<String> {
         match (given, self) {
             (Some(given), _) => Ok(given.to_owned()),
-            (None, Questions::Asked) => question::text(question, default),
+            (None, Questions::Asked) => block_on(question::text(question, default)),
             (None, Questions::Skipped) => Ok(default.to_owned()),
         }
     }
