@@ -119,8 +119,8 @@ impl EmailListener {
         }
     }
 
-    /// Where to continue. The first time, and when the server has numbered the folder anew, it is the end of the folder: nobody expects an
-    /// answer to an old message.
+    /// Where to continue. The first time, and when the server has renumbered the folder, it is the end of the folder: old messages need
+    /// no answer.
     async fn position(&self, session: &mut ImapSession, uid_validity: u32) -> Result<Position, MailError> {
         let saved = self.saved().await;
         if let Some(saved) = saved.filter(|saved| saved.uid_validity == uid_validity) {

@@ -133,7 +133,7 @@ impl ImapSession {
             ImapResponse::Status { status: ImapStatus::Bye, text, .. } => {
                 Err(MailError::Refused { command: "connection", reply: text })
             }
-            // A connection that is logged in already belongs to nobody that Hob knows.
+            // PREAUTH too: Hob does not know whose mailbox that is.
             _ => Err(malformed("a greeting that is not one")),
         }
     }

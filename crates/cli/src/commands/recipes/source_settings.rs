@@ -44,7 +44,7 @@ fn calendar(answer: &str) -> Result<Value> {
     }
 }
 
-/// `52.52,13.41,Berlin`; the name may be left out.
+/// `52.52,13.41,Berlin`; the name is optional.
 fn place(answer: &str) -> Result<Vec<LocalSetting>> {
     let wrong = || {
         anyhow!(
