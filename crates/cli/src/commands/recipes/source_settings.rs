@@ -84,7 +84,7 @@ fn checked(address: &str) -> Result<Url> {
     let is_web = |url: &Url| matches!(url.scheme(), "http" | "https" | "webcal") && url.has_host();
     let url = Url::parse(address).ok().filter(is_web);
     url.ok_or_else(|| {
-        anyhow!("'{}' is no address. Write one such as https://example.org/feed.xml.", one_line(address))
+        anyhow!("'{}' is not an address. Write one such as https://example.org/feed.xml.", one_line(address))
     })
 }
 
