@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use crate::account::MailAccount;
 use crate::error::MailError;
-use crate::imap::session::{ImapSession, MailQuery};
+use crate::imap::query::MailQuery;
+use crate::imap::session::ImapSession;
 use crate::message::{MailMessage, MailPerson, MailSummary, MessageLimits};
 
 /// The most messages in a list, and the number without a limit in the call.

@@ -58,11 +58,11 @@ pub(crate) fn read_feed(
     Ok(entries)
 }
 
-/// The newest entries: at most `count`, and only those since a time if there is one. Entries without a date come last, and are
-/// omitted if a time is given.
+/// The newest entries: at most `count`, and none from before a time if there is one. Entries without a date come last, because they
+/// may be new.
 pub(crate) fn newest(mut entries: Vec<FeedEntry>, since: Option<Timestamp>, count: usize) -> Vec<FeedEntry> {
     if let Some(since) = since {
-        entries.retain(|entry| entry.date.is_some_and(|date| date >= since));
+        entries.retain(|entry| entry.date.is_none_or(|date| date >= since));
     }
     // Stable, so that entries without a date keep the order of the feed.
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.date));

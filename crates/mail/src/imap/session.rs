@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use jiff::Timestamp;
-use jiff::civil::Date;
 use secrecy::ExposeSecret;
 use tokio::time::timeout;
 
 use super::command::Command;
+use super::fetched::{FetchedParts, size, summary, uid_of};
+use super::folder_name::modified_utf7;
+use super::query::MailQuery;
 use super::response::{
     Fragment, ImapResponse, ImapStatus, ResponseValue, is_free_text, literal_length, malformed, number,
     read_response,
@@ -50,18 +51,6 @@ pub struct FolderState {
     pub exists: u32,
 }
 
-/// Which messages to find. Everything that is set must match.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MailQuery {
-    /// The server compares days only.
-    pub since: Option<Date>,
-    pub unread: bool,
-    pub from: Option<String>,
-    pub subject: Option<String>,
-    /// Anywhere in the message.
-    pub text: Option<String>,
-}
-
 /// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdleEnd {
@@ -96,7 +85,7 @@ struct Answer {
     exists: Option<u32>,
     uid_validity: Option<u32>,
     found: Vec<u32>,
-    messages: Vec<Vec<(String, ResponseValue)>>,
+    messages: Vec<FetchedParts>,
 }
 
 impl ImapSession {
@@ -179,22 +168,7 @@ impl ImapSession {
 
     /// The messages of the open folder that match, oldest first.
     pub async fn search(&mut self, query: &MailQuery) -> Result<Vec<u32>, MailError> {
-        let texts = [("FROM", &query.from), ("SUBJECT", &query.subject), ("TEXT", &query.text)];
-        let mut command = Command::new("UID SEARCH");
-        // Some servers refuse to search with any other name of a character set, and some with this one where it is not needed.
-        if texts.iter().any(|(_, text)| text.as_deref().is_some_and(|text| !text.is_ascii())) {
-            command = command.words("CHARSET UTF-8");
-        }
-        command = command.words(if query.unread { "UNSEEN" } else { "ALL" });
-        if let Some(since) = query.since {
-            command = command.words(&format!("SINCE {}", since.strftime("%-d-%b-%Y")));
-        }
-        for (name, text) in texts {
-            if let Some(text) = text {
-                command = command.words(name).text(text);
-            }
-        }
-        let mut found = self.run("UID SEARCH", command).await?.found;
+        let mut found = self.run("UID SEARCH", query.command()).await?.found;
         found.sort_unstable();
         found.dedup();
         Ok(found)
@@ -426,100 +400,7 @@ impl ImapSession {
     }
 }
 
-fn size(value: &ResponseValue) -> usize {
-    match value {
-        ResponseValue::Atom(bytes) | ResponseValue::Text(bytes) => bytes.len(),
-        ResponseValue::List(values) => values.iter().map(size).sum(),
-    }
-}
-
-fn uid_of(parts: &[(String, ResponseValue)]) -> Option<u32> {
-    parts.iter().find_map(|(name, value)| match value {
-        ResponseValue::Atom(digits) if name == "UID" => number(digits),
-        _ => None,
-    })
-}
-
-fn summary(parts: &[(String, ResponseValue)]) -> Option<MailSummary> {
-    let (mut is_read, mut received) = (false, None);
-    let mut header: &[u8] = &[];
-    for (name, value) in parts {
-        match (name.as_str(), value) {
-            ("FLAGS", ResponseValue::List(flags)) => {
-                let is_seen = |flag: &ResponseValue| matches!(flag, ResponseValue::Atom(name) if name.eq_ignore_ascii_case(b"\\Seen"));
-                is_read = flags.iter().any(is_seen);
-            }
-            ("INTERNALDATE", ResponseValue::Text(text)) => received = internal_date(text),
-            (name, ResponseValue::Text(bytes)) if name.starts_with("BODY[HEADER]") => {
-                header = bytes.as_slice()
-            }
-            _ => {}
-        }
-    }
-    Some(MailSummary { uid: uid_of(parts)?, received, is_read, ..MailSummary::of_header(header) })
-}
-
-/// `17-Jul-1996 02:44:25 -0700`.
-fn internal_date(text: &[u8]) -> Option<Timestamp> {
-    let text = std::str::from_utf8(text).ok()?.trim();
-    Timestamp::strptime("%d-%b-%Y %H:%M:%S %z", text).ok()
-}
-
 /// The token of PLAIN (RFC 4616).
 fn plain_token(user: &str, password: &str) -> String {
     STANDARD.encode(format!("\0{user}\0{password}"))
-}
-
-/// The name of a folder as the protocol writes it (RFC 3501, section 5.1.3).
-fn modified_utf7(name: &str) -> String {
-    let mut encoded = String::new();
-    let mut pending: Vec<u8> = Vec::new();
-    let flush = |pending: &mut Vec<u8>, encoded: &mut String| {
-        if !pending.is_empty() {
-            let base64 = STANDARD.encode(&*pending).replace('/', ",");
-            encoded.push('&');
-            encoded.push_str(base64.trim_end_matches('='));
-            encoded.push('-');
-            pending.clear();
-        }
-    };
-    for letter in name.chars() {
-        if (' '..='~').contains(&letter) {
-            flush(&mut pending, &mut encoded);
-            encoded.push(letter);
-            if letter == '&' {
-                encoded.push('-');
-            }
-        } else {
-            let mut units = [0; 2];
-            pending.extend(letter.encode_utf16(&mut units).iter().flat_map(|unit| unit.to_be_bytes()));
-        }
-    }
-    flush(&mut pending, &mut encoded);
-    encoded
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_name_of_a_folder_is_written_as_the_protocol_wants() {
-        for (name, expected) in [
-            ("INBOX", "INBOX"),
-            ("Sent & more", "Sent &- more"),
-            ("Entwürfe", "Entw&APw-rfe"),
-            ("~peter/mail/台北/日本語", "~peter/mail/&U,BTFw-/&ZeVnLIqe-"),
-        ] {
-            assert_eq!(modified_utf7(name), expected);
-        }
-    }
-
-    #[test]
-    fn the_date_of_arrival_is_read() {
-        let read = |text: &str| internal_date(text.as_bytes()).map(|time| time.to_string());
-        assert_eq!(read("17-Jul-1996 02:44:25 -0700").as_deref(), Some("1996-07-17T09:44:25Z"));
-        assert_eq!(read(" 7-Jul-1996 02:44:25 +0000").as_deref(), Some("1996-07-07T02:44:25Z"));
-        assert_eq!(read("yesterday"), None);
-    }
 }
