@@ -17,7 +17,7 @@ mod quoted;
 mod smtp;
 mod tool;
 
-pub use account::{ImapAccount, MailSecurity, SmtpAccount};
+pub use account::{MailAccount, MailSecurity};
 pub use address::is_mail_address;
 pub use compose::OutgoingMail;
 pub use error::{MailError, MailSendError};

@@ -108,7 +108,7 @@ impl ImapServer {
         uid
     }
 
-    /// Numbers the mailbox anew, as a server does after a restore.
+    /// Renumbers the mailbox, as a server does after a restore.
     pub fn renumber(&self) {
         let mut mailbox = self.mailbox();
         mailbox.uid_validity += 1;

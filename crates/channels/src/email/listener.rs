@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_core::Backoff;
-use hob_mail::{ImapAccount, ImapSession, MailError, MailMessage, MessageLimits};
+use hob_mail::{ImapSession, MailAccount, MailError, MailMessage, MessageLimits};
 use hob_process::{Supervised, supervise};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
@@ -42,7 +42,7 @@ pub(super) struct FailedRead {
 }
 
 pub(super) struct EmailListener {
-    pub account: ImapAccount,
+    pub account: MailAccount,
     pub folder: String,
     pub rules: SenderRules,
     /// `None` if nothing can be saved: then only messages that arrive while Hob runs are answered.
@@ -147,8 +147,8 @@ impl EmailListener {
         times >= ATTEMPTS
     }
 
-    /// Where to continue. The first time, and when the server has numbered the folder anew, it is the end of the folder: nobody expects an
-    /// answer to an old message.
+    /// Where to continue. The first time, and when the server has renumbered the folder, it is the end of the folder: old messages need
+    /// no answer.
     async fn position(&self, session: &mut ImapSession, uid_validity: u32) -> Result<Position, MailError> {
         let saved = self.saved().await;
         if let Some(saved) = saved.filter(|saved| saved.uid_validity == uid_validity) {

@@ -121,7 +121,7 @@ impl Incoming {
         let is_group = match self.chat.kind.as_str() {
             "private" => false,
             "group" | "supergroup" => true,
-            // Nobody can be answered in a channel.
+            // A channel of Telegram has no senders to answer.
             _ => return None,
         };
         // Two bots that answer each other never end.

@@ -16,8 +16,8 @@ use super::response::{
     Fragment, ImapResponse, ImapStatus, ResponseValue, is_free_text, literal_length, malformed, number,
     read_response,
 };
-use crate::account::{ImapAccount, MailSecurity};
-use crate::connection::{Endpoint, MailConnection, within};
+use crate::account::{MailAccount, MailSecurity};
+use crate::connection::{MailConnection, within};
 use crate::error::MailError;
 use crate::message::MailSummary;
 
@@ -96,15 +96,8 @@ struct Answer {
 
 impl ImapSession {
     /// Connects and logs in.
-    pub async fn open(account: &ImapAccount) -> Result<Self, MailError> {
-        let endpoint = Endpoint {
-            host: account.host.clone(),
-            port: account.port,
-            security: account.security,
-            authorities: account.authorities.clone(),
-            timeout: account.timeout,
-        };
-        let connection = MailConnection::open(&endpoint).await?;
+    pub async fn open(account: &MailAccount) -> Result<Self, MailError> {
+        let connection = MailConnection::open(account).await?;
         let mut session = ImapSession {
             connection,
             capabilities: Vec::new(),
@@ -114,7 +107,7 @@ impl ImapSession {
         };
         within(account.timeout, session.greeting()).await?;
         if account.security == MailSecurity::StartTls {
-            session = session.start_tls(&endpoint).await?;
+            session = session.start_tls(account).await?;
         }
         if session.capabilities.is_empty() {
             session.run("CAPABILITY", Command::new("CAPABILITY")).await?;
@@ -135,25 +128,25 @@ impl ImapSession {
             ImapResponse::Status { status: ImapStatus::Bye, text, .. } => {
                 Err(MailError::Refused { command: "connection", reply: text })
             }
-            // A connection that is logged in already belongs to nobody that Hob knows.
+            // PREAUTH too: Hob does not know whose mailbox that is.
             _ => Err(malformed("a greeting that is not one")),
         }
     }
 
-    async fn start_tls(mut self, endpoint: &Endpoint) -> Result<Self, MailError> {
+    async fn start_tls(mut self, account: &MailAccount) -> Result<Self, MailError> {
         if self.capabilities.is_empty() {
             self.run("CAPABILITY", Command::new("CAPABILITY")).await?;
         }
         if !self.has("STARTTLS") {
-            return Err(MailError::NoStartTls { host: endpoint.host.clone() });
+            return Err(MailError::NoStartTls { host: account.host.clone() });
         }
         self.run("STARTTLS", Command::new("STARTTLS")).await?;
-        let connection = self.connection.start_tls(endpoint).await?;
+        let connection = self.connection.start_tls(account).await?;
         // What was offered before TLS may have been changed on the way.
         Ok(ImapSession { connection, capabilities: Vec::new(), ..self })
     }
 
-    async fn log_in(&mut self, account: &ImapAccount) -> Result<(), MailError> {
+    async fn log_in(&mut self, account: &MailAccount) -> Result<(), MailError> {
         let (user, password) = (account.user.as_str(), account.password.expose_secret());
         if user.contains('\0') || password.contains('\0') {
             return Err(MailError::Credentials);

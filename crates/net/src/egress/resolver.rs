@@ -3,6 +3,7 @@
 //! The connection uses exactly the addresses that were checked, so there is no second look-up that a name server could answer
 //! differently (DNS rebinding).
 
+use std::error::Error as StdError;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -35,6 +36,13 @@ pub fn system_lookup() -> AddressLookup {
 pub struct ForbiddenAddress {
     pub name: String,
     pub address: IpAddr,
+}
+
+impl ForbiddenAddress {
+    /// The forbidden address that made a request fail.
+    pub fn cause_of(error: &(dyn StdError + 'static)) -> Option<&Self> {
+        std::iter::successors(Some(error), |error| error.source()).find_map(|cause| cause.downcast_ref())
+    }
 }
 
 /// A resolver that returns permitted addresses only.
