@@ -190,7 +190,7 @@ mod tests {
         assert!(context.text.ends_with(PASSAGES_END));
         let mut messages = vec![Message::new(Role::User, "How?")];
         context.put_into(&mut messages);
-        assert_eq!(without_context(&messages[0]), "How?");
+        assert_eq!(without_passages(&messages[0].content.text()), "How?");
     }
 
     #[test]

@@ -40,8 +40,15 @@ pub struct ForbiddenAddress {
 
 impl ForbiddenAddress {
     /// The forbidden address that made a request fail.
-    pub fn cause_of(error: &(dyn StdError + 'static)) -> Option<&Self> {
-        std::iter::successors(Some(error), |error| error.source()).find_map(|cause| cause.downcast_ref())
+    pub fn cause_of<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Self> {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            if let Some(forbidden) = error.downcast_ref() {
+                return Some(forbidden);
+            }
+            cause = error.source();
+        }
+        None
     }
 }
 
