@@ -137,29 +137,9 @@ impl App {
         let database = databases.hob.clone();
         let engines = engines(config, home)?;
         let managed = start_managed(config, wishes).await?;
-        let chosen = choose(&engines, config, wishes.engine).await;
-        let awaited = match &chosen {
-            Err(none) if wishes.waits_for_engine => awaited(&engines, config, wishes.engine, none),
-            Ok(_) | Err(_) => None,
-        };
-        let chosen = match (chosen, &awaited) {
-            (_, Some(engine)) => {
-                let because = wishes.engine.map_or(SelectionReason::Default, |_| SelectionReason::Given);
-                Ok(SelectedEngine { engine: Arc::clone(engine), because })
-            }
-            (Err(NoEngine::NoneHealthy { tried }), None) => {
-                first_run(config, home, wishes, &database, tried).await
-            }
-            // An unused recommendation needs no warning at every question.
-            (Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } }), None)
-                if !is_default_missed(config, &database) =>
-            {
-                Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } })
-            }
-            (chosen, None) => chosen.map_err(OpenError::from),
-        };
-        let SelectedEngine { engine, because } = match chosen {
-            Ok(chosen) => chosen,
+        let selected = select_engine(config, home, wishes, &engines, &database).await;
+        let (SelectedEngine { engine, because }, awaited) = match selected {
+            Ok(selected) => selected,
             Err(error) => {
                 if let Some(managed) = managed {
                     managed.shutdown().await;
@@ -364,6 +344,39 @@ async fn flush_responses(responses: Arc<dyn ResponseStore>) {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "responses were not stored"),
         Err(error) => tracing::warn!(%error, "responses were not stored"),
+    }
+}
+
+/// The engine that answers; a second time if it does not answer yet and is waited for.
+async fn select_engine(
+    config: &Config,
+    home: &Path,
+    wishes: &AppOptions,
+    engines: &[Arc<dyn Engine>],
+    database: &Storage,
+) -> Result<(SelectedEngine, Option<Arc<dyn Engine>>), OpenError> {
+    let none = match choose(engines, config, wishes.engine).await {
+        // An unused recommendation needs no warning at every question.
+        Ok(SelectedEngine { engine, because: SelectionReason::Fallback { .. } })
+            if !is_default_missed(config, database) =>
+        {
+            let because = SelectionReason::Fallback { instead_of: None };
+            return Ok((SelectedEngine { engine, because }, None));
+        }
+        Ok(selected) => return Ok((selected, None)),
+        Err(none) => none,
+    };
+    if wishes.waits_for_engine
+        && let Some(engine) = awaited(engines, config, wishes.engine, &none)
+    {
+        let because = wishes.engine.map_or(SelectionReason::Default, |_| SelectionReason::Given);
+        return Ok((SelectedEngine { engine: Arc::clone(&engine), because }, Some(engine)));
+    }
+    match none {
+        NoEngine::NoneHealthy { tried } => {
+            Ok((first_run(config, home, wishes, database, tried).await?, None))
+        }
+        none => Err(none.into()),
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) struct ReadFiles {
     pub lines: Vec<String>,
     /// Why files are missing, for the sender.
     pub problems: Vec<String>,
+    /// Whether a picture is among the parts. Text in it may not be the sender's.
     pub has_pictures: bool,
     /// Whether text of a document is among the parts. Its author may not be the sender.
     pub has_documents: bool,

@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::attachments::{FileReader, ReadFiles};
 use crate::blocking::blocking;
-use crate::inbox::{HandlerResult, MessageHandler};
+use crate::inbox::{FORWARDED, HandlerResult, MessageHandler};
 use crate::live_reply::LiveReply;
 use crate::pairing::{self, SenderCheck};
 use crate::rate_limiter::{RateCheck, RateLimiter};
@@ -36,8 +36,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// The number of remembered conversations that got the failure note.
 const MAX_NOTIFIED: usize = 10_000;
 
-/// The tool that reads the owner's e-mails.
-const MAILBOX_TOOL: &str = "mail";
+/// The tools that read the owner's e-mails and calendars.
+const PRIVATE_TOOLS: [&str; 2] = ["mail", "calendar"];
+
+/// What the history has for a message that its sender only passed on.
+const FORWARDED_LINE: &str = "[a message of someone else]";
 
 const SYSTEM_PROMPT: &str =
     "You answer a person who writes to you in a messenger. Be brief and use plain text without tables.";
@@ -126,13 +129,17 @@ impl InboundHandler {
     fn caller(&self, message: &ChannelMessage) -> Caller {
         let ChannelMessage { channel, sender, .. } = message;
         let trust = self.trust(channel, sender);
-        // A message is untrusted text, unless the owner lets its sender act.
-        let permit = Permit { tainted: trust < Reach::Act, ..Permit::up_to(trust) };
+        // A message is untrusted text, unless the owner lets its sender act and the sender wrote it.
+        let tainted = trust < Reach::Act || is_forwarded(message);
+        let permit = Permit { tainted, ..Permit::up_to(trust) };
         let memory_reads = MEMORY_SEARCH_TOOLS.map(str::to_owned).to_vec();
         let permit = match self.is_allowed(channel, sender) {
             true => Permit { also: memory_reads, ..permit },
-            // Trust does not include the owner's documents and mailbox; `allow_from` does.
-            false => Permit { except: [memory_reads, vec![MAILBOX_TOOL.to_owned()]].concat(), ..permit },
+            // Trust does not include the owner's documents, mailbox and calendars; `allow_from` does.
+            false => {
+                let private = PRIVATE_TOOLS.map(str::to_owned).to_vec();
+                Permit { except: [memory_reads, private].concat(), ..permit }
+            }
         };
         let permit = Permit { key: self.rules.key.clone(), ..permit };
         let agent = self.rules.agent.clone();
@@ -175,8 +182,10 @@ impl InboundHandler {
                 sources: Vec::new(),
             });
         }
-        caller.permit.tainted |= files.has_documents;
-        let lines = Some(message.content.clone()).into_iter().chain(files.lines.clone());
+        caller.permit.tainted |= files.has_documents || files.has_pictures;
+        // The history is read with the trust of the sender, so it has no text of others.
+        let own = if is_forwarded(message) { FORWARDED_LINE.to_owned() } else { message.content.clone() };
+        let lines = Some(own).into_iter().chain(files.lines.clone());
         let question = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
         let has_pictures = files.has_pictures;
         let request = self.request(message, files).await;
@@ -305,6 +314,11 @@ struct MessageAnswer {
 struct FailedAnswer {
     note: &'static str,
     error: String,
+}
+
+/// Whether someone else than its sender wrote a message.
+fn is_forwarded(message: &ChannelMessage) -> bool {
+    message.metadata.get(FORWARDED).is_some_and(|noted| noted == true)
 }
 
 /// The text of a message, and what its files contain.

@@ -39,6 +39,9 @@ const DROPPED_NOTE: &str =
 /// The name under which a channel notes what a message is about.
 pub(crate) const SUBJECT: &str = "subject";
 
+/// The name under which a channel notes that someone else than its sender wrote a message.
+pub(crate) const FORWARDED: &str = "forwarded";
+
 /// Ends the key of the first reply to a message.
 const FIRST: &str = "-0";
 

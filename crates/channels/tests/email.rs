@@ -12,7 +12,7 @@ use hob_channels::{
 };
 use hob_core::Backoff;
 use hob_db::Database;
-use hob_mail::{ImapAccount, MailSecurity, SmtpAccount};
+use hob_mail::{MailAccount, MailSecurity};
 use hob_testkit::{
     ImapFault, ImapScript, ImapServer, MAIL_PASSWORD, MAIL_USER, SentMail, SmtpFault, SmtpServer,
 };
@@ -47,25 +47,16 @@ impl Servers {
     }
 
     fn options(&self) -> EmailOptions {
-        let (host, user, timeout) = ("127.0.0.1".to_owned(), MAIL_USER.to_owned(), WAIT_LIMIT);
-        let imap = ImapAccount {
-            host: host.clone(),
+        let imap = MailAccount {
+            host: "127.0.0.1".to_owned(),
             port: self.imap.port(),
             security: MailSecurity::None,
-            user: user.clone(),
+            user: MAIL_USER.to_owned(),
             password: MAIL_PASSWORD.into(),
             authorities: None,
-            timeout,
+            timeout: WAIT_LIMIT,
         };
-        let smtp = SmtpAccount {
-            host,
-            port: self.smtp.port(),
-            security: MailSecurity::None,
-            user,
-            password: MAIL_PASSWORD.into(),
-            authorities: None,
-            timeout,
-        };
+        let smtp = MailAccount { port: self.smtp.port(), ..imap.clone() };
         let quick = Duration::from_millis(20);
         EmailOptions {
             backoff: Backoff { first: quick, longest: quick },
@@ -199,6 +190,18 @@ async fn a_broken_server_is_reported_with_its_problem() {
         assert!(!problem.contains(MAIL_PASSWORD), "{problem}");
         channel.close().await;
     }
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_read_does_not_stop_the_others() {
+    let script = ImapScript { fault: ImapFault::HalfLiteral, ..ImapScript::default() };
+    let servers = Servers::start(script).await;
+    let channel = servers.echoing().await;
+    servers.imap.deliver(&mail("a", "", "One"));
+    let next = servers.imap.deliver(&mail("b", "", "Two"));
+    let asked = format!("UID FETCH {next} ");
+    timeout(WAIT_LIMIT, servers.imap.asked(&asked, 1)).await.expect("the next message is asked for");
+    channel.close().await;
 }
 
 #[tokio::test]

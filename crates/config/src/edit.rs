@@ -1,7 +1,10 @@
 //! Changes one value in the text of a configuration file, and leaves everything else in it as it is, comments included.
 
+use serde_json::Value as Json;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
+
+use crate::kind::{quote, quote_name};
 
 /// The text with `key` of `[section]` set to a value that is written as TOML; `None` where it is written in a way that cannot be
 /// changed in place.
@@ -20,6 +23,30 @@ pub(crate) fn set_text(text: &str, section: &str, key: &str, value: &str) -> Opt
         Some(format!("{section}.{line}\n{text}")),
     ];
     first_that_means(&meant, ways)
+}
+
+/// A value as TOML; `None` for null.
+pub(crate) fn literal(value: &Json) -> Option<String> {
+    Some(match value {
+        Json::Null => return None,
+        Json::String(text) => quote(text),
+        Json::Bool(flag) => flag.to_string(),
+        Json::Number(number) => match number.as_i64() {
+            Some(integer) => integer.to_string(),
+            None => Value::Float(number.as_f64()?).to_string(),
+        },
+        Json::Array(values) => {
+            let values: Option<Vec<String>> = values.iter().map(literal).collect();
+            format!("[{}]", values?.join(", "))
+        }
+        Json::Object(fields) => {
+            let fields = fields
+                .iter()
+                .map(|(name, value)| Some(format!("{} = {}", quote_name(name), literal(value)?)));
+            let fields: Option<Vec<String>> = fields.collect();
+            format!("{{ {} }}", fields?.join(", "))
+        }
+    })
 }
 
 /// The text without `key` of `[section]`; `None` as above.
@@ -111,7 +138,6 @@ fn with_section(text: &str, section: &str, line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::quote;
 
     fn edited(text: &str) -> String {
         set_text(text, "intelligence", "default_model", "\"qwen3:8b\"").expect("it can be changed")

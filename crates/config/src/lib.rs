@@ -71,7 +71,7 @@ pub use error::{BadValue, ConfigError};
 pub use hardware::Hardware;
 pub use identity::IdentityConfig;
 pub use intelligence::IntelligenceConfig;
-pub use load::{Loaded, SetError, load, set_default_model};
+pub use load::{Loaded, load};
 pub use local_settings::{LocalSetting, write_local_settings};
 pub use mail::{MailConfig, MailSecuritySetting};
 pub use mcp::{McpConfig, McpServerConfig, McpTransportConfig};

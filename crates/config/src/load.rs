@@ -4,17 +4,11 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use thiserror::Error;
-
 use crate::config::Config;
-use crate::edit::set_text;
 use crate::env::Environment;
 use crate::error::ConfigError;
-use crate::file_lock::FileLock;
-use crate::kind::quote;
 use crate::read::{Source, line_of, read};
 use crate::warning::ConfigWarning;
-use crate::write::{Overwrite, WriteError, write_new};
 
 /// A configuration has a few kilobytes; anything this large is some other file.
 pub(crate) const LARGEST: usize = 1024 * 1024;
@@ -42,18 +36,7 @@ pub fn load(environment: &Environment) -> Result<Loaded, ConfigError> {
         None if environment.named_config_file().is_some() => return Err(ConfigError::Missing { file }),
         None => Loaded { config: Config::default(), warnings: Vec::new(), path: None },
     };
-    if let Some(key) = environment.api_key()? {
-        loaded.config.server.api_key = Some(key);
-    }
-    if let Some(url) = environment.database_url()? {
-        loaded.config.database.url = Some(url);
-    }
-    if let Some(token) = environment.telegram_token()? {
-        loaded.config.channel.telegram.token = Some(token);
-    }
-    if let Some(password) = environment.mail_password()? {
-        loaded.config.mail.password = Some(password);
-    }
+    loaded.config = overridden(loaded.config, environment)?;
     loaded.config.passfile = environment.passfile();
     loaded.config.provider_keys = environment.provider_keys()?;
     loaded.config.hub = environment.hub()?;
@@ -61,28 +44,21 @@ pub fn load(environment: &Environment) -> Result<Loaded, ConfigError> {
     Ok(loaded)
 }
 
-/// Why a setting could not be written into the file.
-#[derive(Debug, Error)]
-pub enum SetError {
-    #[error(transparent)]
-    Read(#[from] ConfigError),
-    #[error("cannot change {key} in {file} because of the form it is written in. Change it with an editor.")]
-    Form { file: String, key: &'static str },
-    #[error(transparent)]
-    Write(#[from] WriteError),
-}
-
-/// Writes the default model into the configuration file, which is made where there is none, and keeps all else that is in it. The
-/// file that was written.
-pub fn set_default_model(environment: &Environment, model: &str) -> Result<PathBuf, SetError> {
-    let path = environment.config_file()?;
-    let file = shown(&path, environment.home());
-    let _lock = FileLock::take(&path)?;
-    let text = read_file(&path, &file)?.unwrap_or_default();
-    let edited = set_text(&text, "intelligence", "default_model", &quote(model))
-        .ok_or(SetError::Form { file, key: "[intelligence] default_model" })?;
-    write_new(&path, &edited, Overwrite::Force)?;
-    Ok(path)
+/// The settings with what variables of the environment override.
+pub(crate) fn overridden(mut config: Config, environment: &Environment) -> Result<Config, ConfigError> {
+    if let Some(key) = environment.api_key()? {
+        config.server.api_key = Some(key);
+    }
+    if let Some(url) = environment.database_url()? {
+        config.database.url = Some(url);
+    }
+    if let Some(token) = environment.telegram_token()? {
+        config.channel.telegram.token = Some(token);
+    }
+    if let Some(password) = environment.mail_password()? {
+        config.mail.password = Some(password);
+    }
+    Ok(config)
 }
 
 /// The text of the file; `None` when it does not exist.

@@ -3,14 +3,12 @@
 
 use serde_json::Value;
 
-use crate::edit::set_text;
+use crate::edit::{literal, set_text};
 use crate::env::Environment;
-use crate::error::ConfigError;
 use crate::file_lock::FileLock;
-use crate::kind::{quote, quote_name};
 use crate::load::{LARGEST, read_file, shown};
 use crate::read::{Source, read};
-use crate::settings_file::SettingsError;
+use crate::settings_file::{SettingsError, first_bad_value};
 use crate::write::{Overwrite, write_new};
 
 /// A setting to write. Its value may be a password, so it cannot be printed.
@@ -47,41 +45,11 @@ pub fn write_local_settings(
             return Err(SettingsError::TooLarge);
         }
     }
-    match read(Source { file: &file, text: &text, home: environment.home() }) {
-        Ok(_) => {}
-        Err(ConfigError::BadValues(mut bad)) if !bad.is_empty() => {
-            return Err(SettingsError::Invalid(Box::new(bad.swap_remove(0))));
-        }
-        Err(error) => return Err(error.into()),
-    }
+    read(Source { file: &file, text: &text, home: environment.home() }).map_err(first_bad_value)?;
     if text != before {
         write_new(&path, &text, Overwrite::Force)?;
     }
     Ok(file)
-}
-
-/// A value as TOML; `None` for null.
-fn literal(value: &Value) -> Option<String> {
-    Some(match value {
-        Value::Null => return None,
-        Value::String(text) => quote(text),
-        Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) => match number.as_i64() {
-            Some(integer) => integer.to_string(),
-            None => toml::Value::Float(number.as_f64()?).to_string(),
-        },
-        Value::Array(values) => {
-            let values: Option<Vec<String>> = values.iter().map(literal).collect();
-            format!("[{}]", values?.join(", "))
-        }
-        Value::Object(fields) => {
-            let fields = fields
-                .iter()
-                .map(|(name, value)| Some(format!("{} = {}", quote_name(name), literal(value)?)));
-            let fields: Option<Vec<String>> = fields.collect();
-            format!("{{ {} }}", fields?.join(", "))
-        }
-    })
 }
 
 #[cfg(test)]

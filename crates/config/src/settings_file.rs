@@ -8,14 +8,13 @@ use thiserror::Error;
 use toml::Table;
 
 use crate::config::Config;
-use crate::edit::{has_key, remove_text, set_text};
+use crate::edit::{has_key, literal, remove_text, set_text};
 use crate::engine_name::EngineName;
 use crate::env::Environment;
 use crate::error::{BadValue, ConfigError};
 use crate::file_lock::FileLock;
-use crate::kind::quote;
 use crate::listing::{ListedKey, join, list};
-use crate::load::{LARGEST, load, read_file, shown};
+use crate::load::{LARGEST, load, overridden, read_file, shown};
 use crate::nearest::nearest;
 use crate::read::{Source, read};
 use crate::section_keys::Exposure;
@@ -234,7 +233,8 @@ impl SettingsFile {
                     if has_long_text(value) {
                         return Err(too_long(setting, &file));
                     }
-                    let literal = literal(value).ok_or_else(|| wrong_type(setting, value, &file))?;
+                    let literal = if has_object(value) { None } else { literal(value) };
+                    let literal = literal.ok_or_else(|| wrong_type(setting, value, &file))?;
                     // Before it is parsed.
                     if literal.len() > LARGEST {
                         return Err(SettingsError::TooLarge);
@@ -248,7 +248,7 @@ impl SettingsFile {
             }
         }
         let new = match read(Source { file: &file, text: &text, home: self.environment.home() }) {
-            Ok((config, _)) => self.overridden(config)?,
+            Ok((config, _)) => overridden(config, &self.environment)?,
             Err(error) => return Err(first_bad_value(error)),
         };
         if let Some(key) = newly_in_the_cloud(&old, &new) {
@@ -265,22 +265,6 @@ impl SettingsFile {
         let path = self.environment.config_file()?;
         let text = read_file(&path, &shown(&path, self.environment.home()))?.unwrap_or_default();
         Ok((text, load(&self.environment)?.config))
-    }
-
-    fn overridden(&self, mut config: Config) -> Result<Config, ConfigError> {
-        if let Some(key) = self.environment.api_key()? {
-            config.server.api_key = Some(key);
-        }
-        if let Some(password) = self.environment.mail_password()? {
-            config.mail.password = Some(password);
-        }
-        if let Some(url) = self.environment.database_url()? {
-            config.database.url = Some(url);
-        }
-        if let Some(token) = self.environment.telegram_token()? {
-            config.channel.telegram.token = Some(token);
-        }
-        Ok(config)
     }
 
     fn setting(&self, section: &str, key: &ListedKey, default: &ListedKey, text: &str) -> Setting {
@@ -322,7 +306,7 @@ fn is_changeable(key: &str) -> bool {
 }
 
 /// The file was valid before, so the first bad value is one of the change.
-fn first_bad_value(error: ConfigError) -> SettingsError {
+pub(crate) fn first_bad_value(error: ConfigError) -> SettingsError {
     match error {
         ConfigError::BadValues(mut bad) if !bad.is_empty() => {
             SettingsError::Invalid(Box::new(bad.swap_remove(0)))
@@ -378,20 +362,11 @@ fn newly_in_the_cloud(old: &Config, new: &Config) -> Option<&'static str> {
     }
 }
 
-/// A text, a number, a truth value or a list of these as TOML.
-fn literal(value: &Value) -> Option<String> {
+fn has_object(value: &Value) -> bool {
     match value {
-        Value::String(text) => Some(quote(text)),
-        Value::Bool(flag) => Some(flag.to_string()),
-        Value::Number(number) => match number.as_i64() {
-            Some(integer) => Some(integer.to_string()),
-            None => number.as_f64().map(|float| toml::Value::Float(float).to_string()),
-        },
-        Value::Array(values) => {
-            let values: Option<Vec<String>> = values.iter().map(literal).collect();
-            Some(format!("[{}]", values?.join(", ")))
-        }
-        Value::Null | Value::Object(_) => None,
+        Value::Object(_) => true,
+        Value::Array(values) => values.iter().any(has_object),
+        _ => false,
     }
 }
 

@@ -233,7 +233,9 @@ fn changes_of_two_at_once_are_both_kept() {
             [("HOB_HOME", home.path().as_os_str().to_owned())].into_iter().collect();
         scope.spawn(move || {
             for number in 0..40 {
-                crate::set_default_model(&environment, &format!("model-{number}")).expect("changed");
+                let model = format!("model-{number}");
+                let setting = crate::LocalSetting::new("intelligence", "default_model", model);
+                crate::write_local_settings(&environment, &[setting]).expect("changed");
             }
         });
     });

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
+use hob_sync::RwLock;
+use hob_sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use crate::stream::ToolStep;
@@ -316,6 +317,10 @@ impl RunEvents {
         self.bus.publish(&self.run, event);
     }
 }
+
+#[cfg(all(test, shuttle))]
+#[path = "event_interleaving_tests.rs"]
+mod interleavings;
 
 #[cfg(test)]
 mod tests {

@@ -5,11 +5,11 @@
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use hob_sync::atomic::{AtomicU64, Ordering};
+use hob_sync::thread::{self, JoinHandle};
+use hob_sync::{Condvar, Mutex};
 use tracing::{error, info, warn};
 
 use crate::DatabaseError;
@@ -313,6 +313,10 @@ impl FailureLog {
         }
     }
 }
+
+#[cfg(all(test, shuttle))]
+#[path = "batch_writer_interleaving_tests.rs"]
+mod interleavings;
 
 #[cfg(test)]
 #[path = "batch_writer_tests.rs"]

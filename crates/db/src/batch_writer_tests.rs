@@ -1,6 +1,6 @@
 use std::sync::mpsc;
 
-use parking_lot::MutexGuard;
+use hob_sync::MutexGuard;
 
 use super::*;
 

@@ -2,26 +2,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
+#[path = "ollama/failures.rs"]
+mod failures;
+#[path = "ollama/models.rs"]
+mod models;
 #[path = "support/mod.rs"]
 mod support;
 
 use std::time::Duration;
 
-use futures::StreamExt;
 use hob_core::{
     Answer, AnswerWarning, Delta, Engine, EngineError, FinishReason, GenerateRequest, Generation, JsonSchema,
-    ModelInfo, ResponseFormat, Sampling, ToolCall, ToolChoice, Usage,
+    ResponseFormat, Sampling, ToolCall, ToolChoice, Usage,
 };
 use hob_engines::Ollama;
-use hob_engines::ollama::{ModelDetails, OllamaPullProgress};
 use hob_testkit::{FakeServer, Recorded, Reply, Transcript};
 use serde_json::{Value, json};
 
-use support::{
-    CAPITAL, all, asking, asking_for_the_weather, body, closed_endpoint, endpoint, hasty_endpoint,
-};
-
-const HALF: &str = "{\"message\":{\"role\":\"assistant\",\"content\":\"half\"},\"done\":false}\n";
+use support::{CAPITAL, all, asking, asking_for_the_weather, body, endpoint};
 
 fn ollama(server: &FakeServer) -> Ollama {
     Ollama::new(endpoint("ollama", server))
@@ -194,55 +192,6 @@ async fn answers_keep_the_form_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn errors_have_ollamas_text() {
-    let thinking = GenerateRequest {
-        extra: [("think".to_owned(), json!(true))].into_iter().collect(),
-        ..seeded(asking(CAPITAL, 24))
-    };
-    let (refused, sent, expected) = replayed("ollama/chat_think", &thinking).await;
-    assert_eq!(body(&sent.text()), expected);
-    assert_eq!(
-        refused.unwrap_err().to_string(),
-        "ollama answered 400: registry.ollama.ai/library/smollm2:latest does not support thinking"
-    );
-
-    let with_tools = seeded(asking_for_the_weather(24));
-    let (refused, sent, expected) = replayed("ollama/chat_tools_unsupported", &with_tools).await;
-    assert_eq!(body(&sent.text()), with_tool_names(expected));
-    assert_eq!(
-        refused.unwrap_err().to_string(),
-        "ollama answered 400: registry.ollama.ai/library/smollm2:latest does not support tools"
-    );
-
-    let server = FakeServer::replying(Reply::transcript("ollama/err_bad_json")).await;
-    let refused = ollama(&server).generate(&asking(CAPITAL, 8)).await.unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "ollama answered 400: invalid character 'b' looking for beginning of object key string"
-    );
-}
-
-#[tokio::test]
-async fn an_unknown_model_has_its_own_error() {
-    let request = GenerateRequest { model: "nope".into(), ..asking(CAPITAL, 8) };
-    let server = FakeServer::replying(Reply::transcript("ollama/err_model_not_found")).await;
-    let engine = ollama(&server);
-    for error in [
-        engine.generate(&request).await.err(),
-        engine.stream(&request).await.err(),
-        engine.prepare("nope").await.err(),
-    ] {
-        assert!(
-            matches!(&error, Some(EngineError::ModelNotFound { model, .. }) if model == "nope"),
-            "{error:?}"
-        );
-    }
-    let server = FakeServer::replying(Reply::transcript("ollama/err_show_missing")).await;
-    let error = ollama(&server).show("nope").await.unwrap_err();
-    assert_eq!(error.to_string(), "ollama has no model 'nope'");
-}
-
-#[tokio::test]
 async fn a_model_without_reasoning_answers_with_a_warning() {
     let server = FakeServer::start(|request| {
         if !request.text().contains("\"think\"") {
@@ -361,194 +310,4 @@ async fn a_version_without_probabilities_does_not_pretend() {
             "{error:?}"
         );
     }
-}
-
-#[tokio::test]
-async fn models_are_listed_by_the_names_ollama_gives() {
-    let server = FakeServer::replying(Reply::transcript("ollama/tags")).await;
-    let model = |id: &str, size| ModelInfo {
-        created: Some(1_794_706_631),
-        parameters: Some(134_520_000),
-        size: Some(size),
-        quantization: Some("Q4_1".into()),
-        ..ModelInfo::named(id)
-    };
-    assert_eq!(
-        ollama(&server).list_models().await.unwrap(),
-        [model("smollm2:latest", 98_363_034), model("smollm2-tools:latest", 98_363_619)]
-    );
-    assert!(ollama(&server).health().await);
-    let asked: Vec<String> = server.requests().into_iter().map(|request| request.path).collect();
-    assert_eq!(asked, ["/api/tags", "/api/tags"]);
-}
-
-#[tokio::test]
-async fn a_model_is_loaded_before_it_is_needed() {
-    let server = FakeServer::replying(Reply::transcript("ollama/chat_load")).await;
-    ollama(&server).prepare("smollm2").await.unwrap();
-    let recorded = Transcript::load("ollama/chat_load");
-    let sent = &server.requests()[0];
-    assert_eq!((&sent.path, body(&sent.text())), (&recorded.path, body(&recorded.request_body)));
-}
-
-#[tokio::test]
-async fn a_models_details_are_shown() {
-    let server = FakeServer::replying(Reply::transcript("ollama/show")).await;
-    let expected = ModelDetails {
-        family: Some("llama".into()),
-        parameters: Some(134_515_008),
-        quantization: Some("Q4_1".into()),
-        context: Some(8192),
-        capabilities: vec!["completion".into()],
-        license: Some("apache-2.0".into()),
-    };
-    assert_eq!(ollama(&server).show("smollm2").await.unwrap(), expected);
-    assert_eq!(body(&server.requests()[0].text()), body(&Transcript::load("ollama/show").request_body));
-}
-
-/// All steps of a download, and its error.
-async fn pulled(reply: Reply) -> (Vec<OllamaPullProgress>, Option<String>) {
-    let server = FakeServer::replying(reply).await;
-    let mut stream = ollama(&server).pull("tinyllama").await.unwrap();
-    let recorded = Transcript::load("ollama/pull_offline");
-    let sent = server.requests().remove(0);
-    assert_eq!((&sent.path, body(&sent.text())), (&recorded.path, body(&recorded.request_body)));
-    let mut steps = Vec::new();
-    while let Some(step) = stream.next().await {
-        match step {
-            Ok(step) => steps.push(step),
-            Err(error) => {
-                assert!(stream.next().await.is_none(), "an error is the end");
-                return (steps, Some(error.to_string()));
-            }
-        }
-    }
-    (steps, None)
-}
-
-fn step(status: &str) -> OllamaPullProgress {
-    OllamaPullProgress { status: status.into(), digest: None, total: None, completed: None }
-}
-
-#[tokio::test]
-async fn a_download_reports_progress() {
-    let lines = concat!(
-        "{\"status\":\"pulling manifest\"}\n",
-        "{\"status\":\"pulling 170370233dd5\",\"digest\":\"sha256:170370233dd5\",\"total\":4000,\"completed\":1000}\n",
-        "{\"status\":\"success\"}\n",
-    );
-    let expected = vec![
-        step("pulling manifest"),
-        OllamaPullProgress {
-            digest: Some("sha256:170370233dd5".into()),
-            total: Some(4000),
-            completed: Some(1000),
-            ..step("pulling 170370233dd5")
-        },
-        step("success"),
-    ];
-    for reply in
-        [Reply::ndjson(lines), Reply::ndjson(lines).in_packets_of(3), Reply::ndjson(lines.trim_end())]
-    {
-        assert_eq!(pulled(reply).await, (expected.clone(), None));
-    }
-}
-
-#[tokio::test]
-async fn a_download_that_fails_says_why() {
-    let (steps, error) = pulled(Reply::transcript("ollama/pull_offline")).await;
-    assert_eq!(steps, [step("pulling manifest")]);
-    let error = error.unwrap();
-    assert!(error.contains("no such host"), "{error}");
-}
-
-#[tokio::test]
-async fn a_download_that_ends_early_is_an_error() {
-    let line = "{\"status\":\"pulling manifest\"}\n";
-    for reply in [
-        Reply::ndjson(line),
-        Reply::ndjson(line).then_cut(),
-        Reply::ndjson(format!("{line}{{\"status\":\"succ")),
-        Reply::ndjson(format!("{line}7\n{{\"status\":\"success\"}}\n")),
-    ] {
-        let (steps, error) = pulled(reply).await;
-        assert_eq!(steps, [step("pulling manifest")]);
-        assert!(
-            error.is_some_and(|error| error.starts_with("ollama broke off its answer: ")),
-            "an end without success"
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_stream_that_breaks_never_looks_complete() {
-    let error_line = "{\"error\":\"an unknown error was encountered\"}\n";
-    for (reply, reason) in [
-        (Reply::ndjson(HALF).then_cut(), "ollama broke off its answer: "),
-        (
-            Reply::ndjson(HALF),
-            "ollama broke off its answer: the connection closed before the answer was complete",
-        ),
-        (
-            Reply::ndjson(format!("{HALF}{{\"message\":{{\"con")),
-            "ollama broke off its answer: the connection closed before the answer was complete",
-        ),
-        (
-            Reply::ndjson(format!("{HALF}{error_line}")),
-            "ollama answered 500: an unknown error was encountered",
-        ),
-        (
-            Reply::ndjson(format!("{HALF}{}", "x".repeat(17 << 20))),
-            "ollama broke off its answer: a frame is longer than 16 MiB",
-        ),
-    ] {
-        let server = FakeServer::replying(reply).await;
-        let stream = ollama(&server).stream(&asking(CAPITAL, 8)).await.unwrap();
-        let (deltas, error) = all(stream).await;
-        assert_eq!(deltas, [Delta::text("half")]);
-        let error = error.unwrap().to_string();
-        assert!(error.starts_with(reason), "{error}");
-    }
-}
-
-#[tokio::test]
-async fn a_stream_is_the_same_byte_by_byte() {
-    let mut packings = Vec::new();
-    for reply in
-        [Reply::transcript("ollama/chat_stream"), Reply::transcript("ollama/chat_stream").in_packets_of(1)]
-    {
-        let server = FakeServer::replying(reply).await;
-        let stream = ollama(&server).stream(&asking(CAPITAL, 8)).await.unwrap();
-        packings.push(all(stream).await.0);
-    }
-    assert_eq!(packings[1], packings[0]);
-}
-
-#[tokio::test]
-async fn an_error_under_a_good_status_is_an_error() {
-    let server = FakeServer::replying(Reply::json(200, "{\"error\":\"llama runner died\"}")).await;
-    let error = ollama(&server).generate(&asking(CAPITAL, 8)).await.unwrap_err();
-    assert_eq!(error.to_string(), "ollama answered 500: llama runner died");
-}
-
-#[tokio::test]
-async fn a_silent_ollama_times_out_and_a_stopped_one_is_unreachable() {
-    let server = FakeServer::replying(Reply::silence()).await;
-    let engine = Ollama::new(hasty_endpoint("ollama", &server));
-    let error = engine.generate(&asking(CAPITAL, 8)).await.unwrap_err();
-    assert!(matches!(error, EngineError::Timeout { .. }), "{error:?}");
-
-    let engine = Ollama::new(closed_endpoint("ollama").await);
-    let error = engine.generate(&asking(CAPITAL, 8)).await.unwrap_err();
-    assert!(matches!(error, EngineError::Unreachable { .. }), "{error:?}");
-    assert!(!engine.health().await);
-}
-
-#[tokio::test]
-async fn a_stream_that_is_dropped_hangs_up_on_ollama() {
-    let server = FakeServer::replying(Reply::ndjson(HALF).then_silence()).await;
-    let mut stream = ollama(&server).stream(&asking(CAPITAL, 8)).await.unwrap();
-    assert_eq!(stream.deltas.next().await.unwrap().unwrap(), Delta::text("half"));
-    drop(stream);
-    tokio::time::timeout(Duration::from_secs(60), server.hung_up(1)).await.expect("Ollama is left alone");
 }

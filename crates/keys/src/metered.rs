@@ -1,7 +1,6 @@
 //! Admits the requests and calls of one key. The usual case is decided in memory; only a share that is used up asks the store.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,8 +8,9 @@ use hob_core::{
     CallReservation, Clock, LimitKind, LimitReached, PlannedCall, RunningRequest, Spending, Usage,
 };
 use hob_db::DatabaseError;
+use hob_sync::Mutex;
+use hob_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use jiff::Timestamp;
-use parking_lot::Mutex;
 
 use crate::account::{Account, Amounts, LimitState, Overdraft, Reservation, ShareSource, Shortage};
 use crate::key::KeyRules;
@@ -247,12 +247,7 @@ impl Metered {
         let Shortage { quota, window, .. } = *shortage;
         let this = Arc::clone(self);
         // Notes the answer itself: if the client leaves now, no one waits for it, and the share would be lost.
-        let leased = tokio::task::spawn_blocking(move || {
-            this.write_overdrafts()?;
-            let lease = this.parts.store.lease(&this.window(quota, window), wanted, quota.limit)?;
-            this.note_lease(quota, window, wanted, lease);
-            Ok::<(), DatabaseError>(())
-        });
+        let leased = tokio::task::spawn_blocking(move || this.lease_share(quota, window, wanted));
         match leased.await {
             Ok(leased) => leased,
             // A panic in the store is a bug; nothing was leased.
@@ -261,6 +256,14 @@ impl Metered {
                 Ok(())
             }
         }
+    }
+
+    /// Blocks.
+    fn lease_share(&self, quota: Quota, window: i64, wanted: u64) -> Result<(), DatabaseError> {
+        self.write_overdrafts()?;
+        let lease = self.parts.store.lease(&self.window(quota, window), wanted, quota.limit)?;
+        self.note_lease(quota, window, wanted, lease);
+        Ok(())
     }
 
     fn note_lease(&self, quota: Quota, window: i64, wanted: u64, lease: Lease) {
@@ -474,3 +477,7 @@ impl Drop for Reserved {
         self.settle_with(Amounts::default());
     }
 }
+
+#[cfg(all(test, shuttle))]
+#[path = "metered_interleaving_tests.rs"]
+mod interleavings;

@@ -38,7 +38,7 @@ pub(crate) struct Share {
 /// Divides a step. `waiting[i]` is the number of prompt tokens that sequence `i` must still read, zero if it generates; the oldest
 /// comes first. `written` is the number of tokens of those that generate, with guesses.
 ///
-/// A prompt that is nearly read goes before the others, because its answer can begin. Equal shares would end all prompts at the
+/// A prompt that is nearly read is read before the others, because its answer can begin. Equal shares would end all prompts at the
 /// same time, as late as the last one.
 pub(crate) fn shares(waiting: &[usize], written: usize, size: StepSize) -> Vec<Share> {
     let answers = waiting.iter().filter(|left| **left == 0).count();

@@ -16,9 +16,9 @@ pub enum MailSecurity {
     None,
 }
 
-/// The account for reading.
+/// The account on one server, for reading or for sending.
 #[derive(Debug, Clone)]
-pub struct ImapAccount {
+pub struct MailAccount {
     pub host: String,
     pub port: u16,
     pub security: MailSecurity,
@@ -27,17 +27,5 @@ pub struct ImapAccount {
     /// A PEM file with the authorities to trust; `None` for those of the system.
     pub authorities: Option<PathBuf>,
     /// The longest wait for a connection, and for the complete answer to a command.
-    pub timeout: Duration,
-}
-
-/// The account for sending.
-#[derive(Debug, Clone)]
-pub struct SmtpAccount {
-    pub host: String,
-    pub port: u16,
-    pub security: MailSecurity,
-    pub user: String,
-    pub password: SecretString,
-    pub authorities: Option<PathBuf>,
     pub timeout: Duration,
 }

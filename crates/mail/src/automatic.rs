@@ -53,6 +53,11 @@ pub(crate) fn automatic_reason(message: &Message<'_>) -> Option<&'static str> {
     if message.is_content_type("multipart", "report") {
         return Some("it is a report of a mail server");
     }
+    // Servers that check senders look at one field, and programs that read messages at another.
+    let is_sender = |name: &str| name.eq_ignore_ascii_case("From");
+    if message.headers().iter().filter(|header| is_sender(header.name())).count() > 1 {
+        return Some("it names its sender more than once");
+    }
     let senders = message.from().map(|from| from.iter().filter_map(|person| person.address()));
     let is_unread = |address: &str| {
         let local = address.split('@').next().unwrap_or_default().to_ascii_lowercase();
@@ -100,6 +105,8 @@ mod tests {
             "From: no-reply@example.org",
             "From: ann@example.org\r\nContent-Type: multipart/report; boundary=x",
             "To: hob@example.org",
+            "From: eve@example.net\r\nFrom: ann@example.org",
+            "From: ann@example.org\r\nSubject: a\r\nfrom: eve@example.net",
         ] {
             assert!(reason(header).is_some(), "{header}");
         }

@@ -12,7 +12,7 @@ use mail_builder::headers::raw::Raw;
 
 use crate::address::is_mail_address;
 use crate::error::MailError;
-use crate::plain_line::one_line;
+use crate::plain_line::{is_message_id, one_line};
 
 /// A message to one person.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -48,11 +48,12 @@ impl OutgoingMail {
             .message_id(format!("{}@{domain}", random_id("hob.")))
             .header("Auto-Submitted", Raw::new(kind))
             .text_body(self.text.as_str());
-        if let Some(answered) = &self.in_reply_to {
-            message = message.in_reply_to(answered.as_str());
+        // Ids can come from the name of a conversation, which anyone who sends a message chooses.
+        if let Some(answered) = self.in_reply_to.as_deref().filter(|id| is_message_id(id)) {
+            message = message.in_reply_to(answered);
         }
-        if !self.references.is_empty() {
-            let ids = self.references.iter().map(String::as_str);
+        let mut ids = self.references.iter().map(String::as_str).filter(|id| is_message_id(id)).peekable();
+        if ids.peek().is_some() {
             message = message.references(MessageId::new_list(ids));
         }
         Ok(message.write_to_vec()?)
@@ -99,6 +100,20 @@ mod tests {
         let bytes = hostile.compose(SystemTime::UNIX_EPOCH).unwrap();
         let message = MessageParser::default().parse(&bytes).unwrap();
         assert!(message.bcc().is_none());
+    }
+
+    #[test]
+    fn an_id_with_a_line_end_adds_no_field() {
+        let id = "x>\r\nBcc: eve@example.org\r\nX-Y: <y";
+        let hostile = OutgoingMail {
+            in_reply_to: Some(id.into()),
+            references: vec![id.into(), "a@x".into()],
+            ..mail()
+        };
+        let bytes = hostile.compose(SystemTime::UNIX_EPOCH).unwrap();
+        let message = MessageParser::default().parse(&bytes).unwrap();
+        assert!(message.bcc().is_none());
+        assert_eq!(message.references().as_text(), Some("a@x"));
     }
 
     #[test]

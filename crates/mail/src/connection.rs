@@ -1,70 +1,19 @@
 //! A connection to a mail server: lines and literals with limits, over TCP or TLS. Knows neither IMAP nor SMTP.
 
 use std::io;
-use std::path::PathBuf;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hob_net::{TlsClient, TlsClientSocket, connect_tcp};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_util::either::Either;
 
-use crate::account::MailSecurity;
+use crate::account::{MailAccount, MailSecurity};
 use crate::error::MailError;
 
-/// Where to connect to, and how.
-#[derive(Debug, Clone)]
-pub(crate) struct Endpoint {
-    pub host: String,
-    pub port: u16,
-    pub security: MailSecurity,
-    pub authorities: Option<PathBuf>,
-    pub timeout: Duration,
-}
-
 /// A socket with or without TLS.
-enum MailSocket {
-    Plain(TcpStream),
-    Secure(Box<TlsClientSocket>),
-}
-
-impl AsyncRead for MailSocket {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            MailSocket::Plain(socket) => Pin::new(socket).poll_read(context, buffer),
-            MailSocket::Secure(socket) => Pin::new(socket).poll_read(context, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for MailSocket {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            MailSocket::Plain(socket) => Pin::new(socket).poll_write(context, bytes),
-            MailSocket::Secure(socket) => Pin::new(socket).poll_write(context, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            MailSocket::Plain(socket) => Pin::new(socket).poll_flush(context),
-            MailSocket::Secure(socket) => Pin::new(socket).poll_flush(context),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            MailSocket::Plain(socket) => Pin::new(socket).poll_shutdown(context),
-            MailSocket::Secure(socket) => Pin::new(socket).poll_shutdown(context),
-        }
-    }
-}
+type MailSocket = Either<TcpStream, Box<TlsClientSocket>>;
 
 /// An open connection.
 pub(crate) struct MailConnection {
@@ -75,18 +24,18 @@ pub(crate) struct MailConnection {
 
 impl MailConnection {
     /// Connects, with TLS where it begins with the first byte. Refuses a server on another machine without TLS before anything is sent.
-    pub async fn open(endpoint: &Endpoint) -> Result<Self, MailError> {
-        let Endpoint { host, port, .. } = endpoint;
+    pub async fn open(account: &MailAccount) -> Result<Self, MailError> {
+        let MailAccount { host, port, .. } = account;
         let failed = |source| MailError::Connect { host: host.clone(), port: *port, source };
-        let socket = connect_tcp(host, *port, endpoint.timeout).await.map_err(failed)?;
-        match endpoint.security {
-            MailSecurity::Tls => secure(endpoint, socket).await,
-            MailSecurity::StartTls => Ok(Self::over(MailSocket::Plain(socket))),
+        let socket = connect_tcp(host, *port, account.timeout).await.map_err(failed)?;
+        match account.security {
+            MailSecurity::Tls => secure(account, socket).await,
+            MailSecurity::StartTls => Ok(Self::over(Either::Left(socket))),
             MailSecurity::None => {
                 if !socket.peer_addr()?.ip().is_loopback() {
                     return Err(MailError::Unprotected { host: host.clone() });
                 }
-                Ok(Self::over(MailSocket::Plain(socket)))
+                Ok(Self::over(Either::Left(socket)))
             }
         }
     }
@@ -96,14 +45,14 @@ impl MailConnection {
     }
 
     /// Makes the handshake of TLS after the server agreed to it. What it sent in plain text before is refused: anyone may have added it.
-    pub async fn start_tls(self, endpoint: &Endpoint) -> Result<Self, MailError> {
+    pub async fn start_tls(self, account: &MailAccount) -> Result<Self, MailError> {
         if !self.socket.buffer().is_empty() || !self.partial.is_empty() {
             let reason = "there is more text before the secure connection";
             return Err(MailError::Malformed { protocol: "STARTTLS", reason });
         }
         match self.socket.into_inner() {
-            MailSocket::Plain(socket) => secure(endpoint, socket).await,
-            secured @ MailSocket::Secure(_) => Ok(Self::over(secured)),
+            Either::Left(socket) => secure(account, socket).await,
+            secured @ Either::Right(_) => Ok(Self::over(secured)),
         }
     }
 
@@ -147,15 +96,15 @@ impl MailConnection {
     }
 }
 
-async fn secure(endpoint: &Endpoint, socket: TcpStream) -> Result<MailConnection, MailError> {
-    let failed = |source| MailError::Tls { host: endpoint.host.clone(), source };
-    let authorities = endpoint.authorities.clone();
+async fn secure(account: &MailAccount, socket: TcpStream) -> Result<MailConnection, MailError> {
+    let failed = |source| MailError::Tls { host: account.host.clone(), source };
+    let authorities = account.authorities.clone();
     // Reading the certificates of the system blocks.
     let client = tokio::task::spawn_blocking(move || TlsClient::new(authorities.as_deref()));
     let client = client.await.map_err(|error| failed(io::Error::other(error)))?.map_err(failed)?;
-    let handshake = timeout(endpoint.timeout, client.secure(&endpoint.host, socket));
-    let socket = handshake.await.map_err(|_| late(endpoint.timeout))?.map_err(failed)?;
-    Ok(MailConnection::over(MailSocket::Secure(Box::new(socket))))
+    let handshake = timeout(account.timeout, client.secure(&account.host, socket));
+    let socket = handshake.await.map_err(|_| late(account.timeout))?.map_err(failed)?;
+    Ok(MailConnection::over(Either::Right(Box::new(socket))))
 }
 
 /// Ends work that takes too long.

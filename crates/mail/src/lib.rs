@@ -17,11 +17,12 @@ mod quoted;
 mod smtp;
 mod tool;
 
-pub use account::{ImapAccount, MailSecurity, SmtpAccount};
+pub use account::{MailAccount, MailSecurity};
 pub use address::is_mail_address;
 pub use compose::OutgoingMail;
 pub use error::{MailError, MailSendError};
-pub use imap::session::{FolderState, IdleEnd, ImapSession, MailQuery};
+pub use imap::query::MailQuery;
+pub use imap::session::{FolderState, IdleEnd, ImapSession};
 pub use message::{MailAttachment, MailMessage, MailPerson, MailSummary, MessageLimits};
 pub use quoted::without_quotes;
 pub use smtp::{check_smtp, send_mail};

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use mail_parser::{Address, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 
 use crate::automatic::automatic_reason;
-use crate::plain_line::one_line;
+use crate::plain_line::{is_message_id, one_line};
 
 /// The most addresses of a field.
 const MAX_PEOPLE: usize = 50;
@@ -14,11 +14,11 @@ const MAX_PEOPLE: usize = 50;
 /// The most messages that a message refers to.
 const MAX_REFERENCES: usize = 50;
 
-/// The most letters of the id of a message.
-const MAX_ID_CHARS: usize = 500;
-
 /// The most attachments that are named.
 const MAX_ATTACHMENTS: usize = 50;
+
+/// The field in which servers write what they found out about the sender.
+const AUTHENTICATION: &str = "Authentication-Results";
 
 /// Someone with an address.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -167,8 +167,7 @@ fn ids(field: &HeaderValue<'_>) -> Vec<String> {
 /// The id of a message, if it may stand in a header again.
 fn id(text: &str) -> Option<String> {
     let text = text.trim().trim_start_matches('<').trim_end_matches('>');
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>'));
-    (!text.is_empty() && text.len() <= MAX_ID_CHARS && is_plain).then(|| text.to_owned())
+    is_message_id(text).then(|| text.to_owned())
 }
 
 /// The plain text of a message, else its HTML as text.
@@ -236,10 +235,14 @@ fn media_type(part: &MessagePart<'_>) -> String {
         .unwrap_or("application/octet-stream".to_owned())
 }
 
+/// The fields in any character set: a field that were skipped would make an older one count, which the sender may have written.
 fn authentication_results(message: &Message<'_>) -> Vec<String> {
-    let fields =
-        message.headers_raw().filter(|(name, _)| name.eq_ignore_ascii_case("Authentication-Results"));
-    fields.map(|(_, value)| unfolded(value)).take(MAX_PEOPLE).collect()
+    let fields = message.headers().iter().filter(|field| field.name().eq_ignore_ascii_case(AUTHENTICATION));
+    let raw = fields.map(|field| {
+        let range = field.offset_start() as usize..field.offset_end() as usize;
+        String::from_utf8_lossy(message.raw_message.get(range).unwrap_or_default())
+    });
+    raw.map(|value| unfolded(&value)).take(MAX_PEOPLE).collect()
 }
 
 /// A field of the header on one line, with its limit.

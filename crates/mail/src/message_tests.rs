@@ -84,3 +84,12 @@ fn what_is_not_a_message_is_none() {
         let _ = MailMessage::read(bytes, LIMITS);
     }
 }
+
+#[test]
+fn a_field_of_a_server_counts_in_any_character_set() {
+    let text = b"Authentication-Results: mx.example.org; spf=fail smtp.mailfrom=\xff@evil.org\r\n\
+        Authentication-Results: mx.example.org; dmarc=pass\r\nFrom: a@example.org\r\n\r\nHello.\r\n";
+    let results = MailMessage::read(text, LIMITS).expect("a message").authentication_results;
+    assert_eq!(results.len(), 2);
+    assert!(results[0].starts_with("mx.example.org; spf=fail"), "{results:?}");
+}

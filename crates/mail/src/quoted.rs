@@ -13,6 +13,10 @@ pub fn without_quotes(text: &str) -> String {
 /// Whether a line begins the quoted message: `On …, Ann wrote:`, a separator, or the header that some programs repeat.
 fn begins_quote(line: &str, after: &[&str]) -> bool {
     let line = line.trim();
+    // Many empty lines must not be looked at again for each of them.
+    if line.is_empty() {
+        return false;
+    }
     let next = after.iter().find(|line| !line.trim().is_empty()).map(|line| line.trim()).unwrap_or_default();
     let is_rule = |line: &str| line.len() >= 5 && line.chars().all(|letter| matches!(letter, '_' | '-'));
     let has_dashes = line.starts_with("-----") && line.ends_with("-----");
@@ -76,6 +80,12 @@ mod tests {
         ] {
             assert_eq!(without_quotes(text), text);
         }
+    }
+
+    #[test]
+    fn many_empty_lines_take_no_longer_than_others() {
+        let text = format!("a{}b", "\n".repeat(1_000_000));
+        assert_eq!(without_quotes(&text), text);
     }
 
     #[test]

@@ -6,9 +6,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::ExposeSecret;
 
-use crate::account::{MailSecurity, SmtpAccount};
+use crate::account::{MailAccount, MailSecurity};
 use crate::compose::OutgoingMail;
-use crate::connection::{Endpoint, MailConnection, within};
+use crate::connection::{MailConnection, within};
 use crate::error::{MailError, MailSendError, shown_reply};
 
 /// RFC 5321 allows 512 bytes; servers send more.
@@ -51,7 +51,7 @@ impl SmtpReply {
 }
 
 /// Sends a message. Success means that the server has it.
-pub async fn send_mail(account: &SmtpAccount, mail: &OutgoingMail) -> Result<(), MailSendError> {
+pub async fn send_mail(account: &MailAccount, mail: &OutgoingMail) -> Result<(), MailSendError> {
     let message = match mail.compose(SystemTime::now()) {
         Ok(message) => message,
         Err(error) => return Err(MailSendError::Refused(error)),
@@ -63,7 +63,7 @@ pub async fn send_mail(account: &SmtpAccount, mail: &OutgoingMail) -> Result<(),
 }
 
 /// Connects and logs in, without sending anything.
-pub async fn check_smtp(account: &SmtpAccount) -> Result<(), MailError> {
+pub async fn check_smtp(account: &MailAccount) -> Result<(), MailError> {
     SmtpSession::open(account).await?.quit().await;
     Ok(())
 }
@@ -74,15 +74,8 @@ struct SmtpSession {
 }
 
 impl SmtpSession {
-    async fn open(account: &SmtpAccount) -> Result<Self, MailError> {
-        let endpoint = Endpoint {
-            host: account.host.clone(),
-            port: account.port,
-            security: account.security,
-            authorities: account.authorities.clone(),
-            timeout: account.timeout,
-        };
-        let connection = MailConnection::open(&endpoint).await?;
+    async fn open(account: &MailAccount) -> Result<Self, MailError> {
+        let connection = MailConnection::open(account).await?;
         let mut session = SmtpSession { connection, limit: account.timeout };
         let greeting = within(session.limit, session.reply()).await?;
         accepted("connection", greeting)?;
@@ -92,7 +85,7 @@ impl SmtpSession {
                 return Err(MailError::NoStartTls { host: account.host.clone() });
             }
             session.run("STARTTLS", "STARTTLS").await?;
-            session.connection = session.connection.start_tls(&endpoint).await?;
+            session.connection = session.connection.start_tls(account).await?;
             // What was offered before TLS may have been changed on the way.
             offer = session.run("EHLO", &format!("EHLO {OWN_NAME}")).await?;
         }
@@ -102,7 +95,7 @@ impl SmtpSession {
         Ok(session)
     }
 
-    async fn log_in(&mut self, account: &SmtpAccount, offer: &SmtpReply) -> Result<(), MailError> {
+    async fn log_in(&mut self, account: &MailAccount, offer: &SmtpReply) -> Result<(), MailError> {
         let (user, password) = (account.user.as_str(), account.password.expose_secret());
         if user.contains('\0') || password.contains('\0') {
             return Err(MailError::Credentials);
@@ -128,7 +121,7 @@ impl SmtpSession {
 
     async fn send(
         &mut self,
-        account: &SmtpAccount,
+        account: &MailAccount,
         mail: &OutgoingMail,
         message: &[u8],
     ) -> Result<(), MailSendError> {

@@ -11,9 +11,10 @@ use jiff::{Timestamp, ToSpan};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::account::ImapAccount;
+use crate::account::MailAccount;
 use crate::error::MailError;
-use crate::imap::session::{ImapSession, MailQuery};
+use crate::imap::query::MailQuery;
+use crate::imap::session::ImapSession;
 use crate::message::{MailMessage, MailPerson, MailSummary, MessageLimits};
 
 /// The most messages in a list, and the number without a limit in the call.
@@ -30,12 +31,12 @@ const MAX_BYTES: usize = 4 << 20;
 const MOST_HOURS: i64 = 24 * 366;
 
 /// The tool for one folder of an account.
-pub fn mail_tool(account: ImapAccount, folder: String) -> Arc<dyn Tool> {
+pub fn mail_tool(account: MailAccount, folder: String) -> Arc<dyn Tool> {
     Arc::new(MailTool { account, folder })
 }
 
 struct MailTool {
-    account: ImapAccount,
+    account: MailAccount,
     folder: String,
 }
 

@@ -4,14 +4,14 @@
 
 use std::time::Duration;
 
-use hob_mail::{IdleEnd, ImapAccount, ImapSession, MailError, MailQuery, MailSecurity, mail_tool};
+use hob_mail::{IdleEnd, ImapSession, MailAccount, MailError, MailQuery, MailSecurity, mail_tool};
 #[cfg(unix)]
 use hob_testkit::Dovecot;
 use hob_testkit::{ImapFault, ImapScript, ImapServer, MAIL_PASSWORD, MAIL_USER};
 use serde_json::json;
 
-fn account(port: u16) -> ImapAccount {
-    ImapAccount {
+fn account(port: u16) -> MailAccount {
+    MailAccount {
         host: "127.0.0.1".into(),
         port,
         security: MailSecurity::None,
@@ -88,7 +88,7 @@ async fn a_wait_without_messages_ends_by_itself_and_the_session_goes_on() {
 #[tokio::test]
 async fn a_wrong_password_and_an_unknown_folder_are_reported() {
     let server = ImapServer::start(ImapScript::default()).await;
-    let wrong = ImapAccount { password: "wrong".into(), ..account(server.port()) };
+    let wrong = MailAccount { password: "wrong".into(), ..account(server.port()) };
     let refused = ImapSession::open(&wrong).await.unwrap_err();
     assert!(
         matches!(refused, MailError::Login { .. }) && refused.to_string().contains("app password"),
@@ -109,6 +109,8 @@ async fn a_hostile_server_is_an_error_and_never_more() {
         ImapFault::Brackets,
         ImapFault::Nonsense,
         ImapFault::Chatter,
+        ImapFault::ManyNumbers,
+        ImapFault::ManyLiterals,
     ] {
         let server = ImapServer::start(ImapScript { fault, ..ImapScript::default() }).await;
         let uid = server.deliver(&mail("ann@example.org", "a", "Hi"));
@@ -125,14 +127,14 @@ async fn a_hostile_server_is_an_error_and_never_more() {
 #[tokio::test]
 async fn a_silent_server_is_given_up() {
     let server = ImapServer::start(ImapScript { fault: ImapFault::Silent, ..ImapScript::default() }).await;
-    let hasty = ImapAccount { timeout: Duration::from_millis(200), ..account(server.port()) };
+    let hasty = MailAccount { timeout: Duration::from_millis(200), ..account(server.port()) };
     assert!(matches!(ImapSession::open(&hasty).await, Err(MailError::Timeout { .. })));
 }
 
 #[tokio::test]
 async fn a_server_that_offers_no_starttls_gets_no_password() {
     let server = ImapServer::start(ImapScript::default()).await;
-    let strict = ImapAccount { security: MailSecurity::StartTls, ..account(server.port()) };
+    let strict = MailAccount { security: MailSecurity::StartTls, ..account(server.port()) };
     assert!(matches!(ImapSession::open(&strict).await, Err(MailError::NoStartTls { .. })));
     assert!(server.commands().iter().all(|command| !command.starts_with("AUTHENTICATE")));
 }
@@ -155,7 +157,7 @@ async fn the_tool_lists_and_reads_without_changing_anything() {
 #[tokio::test]
 async fn a_real_server_is_read_over_tls_and_reports_new_messages() {
     let server = Dovecot::start();
-    let account = ImapAccount {
+    let account = MailAccount {
         host: "localhost".into(),
         security: MailSecurity::Tls,
         authorities: Some(server.authority()),
@@ -177,6 +179,6 @@ async fn a_real_server_is_read_over_tls_and_reports_new_messages() {
     assert!(session.message(new[0], 1 << 20).await.unwrap().is_some());
     session.close().await;
     assert!(!server.has_read_messages(), "reading leaves no mark");
-    let unknown = ImapAccount { authorities: None, ..account };
+    let unknown = MailAccount { authorities: None, ..account };
     assert!(matches!(ImapSession::open(&unknown).await, Err(MailError::Tls { .. })));
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use hob_mail::{MailSecurity, MailSendError, OutgoingMail, SmtpAccount, check_smtp, send_mail};
+use hob_mail::{MailAccount, MailSecurity, MailSendError, OutgoingMail, check_smtp, send_mail};
 use hob_testkit::{MAIL_PASSWORD, MAIL_USER, SmtpFault, SmtpServer};
 
-fn account(server: &SmtpServer) -> SmtpAccount {
-    SmtpAccount {
+fn account(server: &SmtpServer) -> MailAccount {
+    MailAccount {
         host: "127.0.0.1".into(),
         port: server.port(),
         security: MailSecurity::None,
@@ -68,11 +68,11 @@ async fn what_is_known_about_a_message_that_failed_is_reported() {
 #[tokio::test]
 async fn a_wrong_password_and_a_silent_server_are_reported() {
     let server = SmtpServer::start(SmtpFault::None).await;
-    let wrong = SmtpAccount { password: "wrong".into(), ..account(&server) };
+    let wrong = MailAccount { password: "wrong".into(), ..account(&server) };
     let refused = check_smtp(&wrong).await.unwrap_err().to_string();
     assert!(refused.contains("refuses the login"), "{refused}");
     let silent = SmtpServer::start(SmtpFault::Silent).await;
-    let hasty = SmtpAccount { timeout: Duration::from_millis(200), ..account(&silent) };
+    let hasty = MailAccount { timeout: Duration::from_millis(200), ..account(&silent) };
     let late = check_smtp(&hasty).await.unwrap_err().to_string();
     assert!(late.contains("did not answer"), "{late}");
 }
@@ -80,7 +80,7 @@ async fn a_wrong_password_and_a_silent_server_are_reported() {
 #[tokio::test]
 async fn a_server_without_starttls_gets_no_password() {
     let server = SmtpServer::start(SmtpFault::None).await;
-    let strict = SmtpAccount { security: MailSecurity::StartTls, ..account(&server) };
+    let strict = MailAccount { security: MailSecurity::StartTls, ..account(&server) };
     let refused = check_smtp(&strict).await.unwrap_err().to_string();
     assert!(refused.contains("does not offer STARTTLS"), "{refused}");
 }

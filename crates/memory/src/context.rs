@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hob_core::{Content, ContentPart, Message, PASSAGES_BEGIN, PASSAGES_END, Role, without_passages};
+use hob_core::{Content, ContentPart, Message, PASSAGES_BEGIN, PASSAGES_END, Role};
 
 use crate::tokens;
 use crate::types::Passage;
@@ -74,11 +74,6 @@ pub fn has_context(messages: &[Message]) -> bool {
     messages.iter().any(|message| message.content.text().contains(PASSAGES_BEGIN))
 }
 
-/// The text of a message without added passages.
-pub fn without_context(message: &Message) -> String {
-    without_passages(&message.content.text()).to_owned()
-}
-
 /// Escapes the end marker of the passages.
 fn harmless(text: &str) -> Cow<'_, str> {
     const TAG: &str = "documents>";
@@ -130,6 +125,7 @@ fn fitting(text: &str, room: usize) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use crate::types::PositionUnit;
+    use hob_core::without_passages;
     use proptest::prelude::*;
 
     use super::*;
@@ -173,8 +169,8 @@ mod tests {
         assert!(has_context(&messages));
         assert_eq!(messages[..3], before[..3]);
         assert_eq!(messages[3], Message::new(Role::User, format!("{}How?", context.text)));
-        assert_eq!(without_context(&messages[3]), "How?");
-        assert_eq!(without_context(&messages[0]), "Be brief.");
+        assert_eq!(without_passages(&messages[3].content.text()), "How?");
+        assert_eq!(without_passages(&messages[0].content.text()), "Be brief.");
 
         let mut picture = vec![Message::new(Role::User, "")];
         picture[0].content = Content::Parts(vec![ContentPart::Text("How?".into())]);
@@ -194,7 +190,7 @@ mod tests {
         assert!(context.text.ends_with(PASSAGES_END));
         let mut messages = vec![Message::new(Role::User, "How?")];
         context.put_into(&mut messages);
-        assert_eq!(without_context(&messages[0]), "How?");
+        assert_eq!(without_passages(&messages[0].content.text()), "How?");
     }
 
     #[test]

@@ -20,17 +20,25 @@ pub struct Embedder {
     pub model: String,
 }
 
-/// Finds the model on first use, which may download it.
+/// Whether the model may be downloaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmbedderDownload {
+    Allowed,
+    /// The user did not ask for vectors, so a model that is not on this machine is missing.
+    Refused,
+}
+
+/// Finds the model on first use.
 #[async_trait]
 pub trait EmbedderSource: Send + Sync {
-    async fn embedder(&self) -> Result<Embedder, MemoryError>;
+    async fn embedder(&self, download: EmbedderDownload) -> Result<Embedder, MemoryError>;
 }
 
 pub struct NoEmbedder;
 
 #[async_trait]
 impl EmbedderSource for NoEmbedder {
-    async fn embedder(&self) -> Result<Embedder, MemoryError> {
+    async fn embedder(&self, _: EmbedderDownload) -> Result<Embedder, MemoryError> {
         Err(MemoryError::NoEmbedder { reason: "there is none".to_owned() })
     }
 }

@@ -30,7 +30,7 @@ mod word_query;
 
 pub use chunk::{Chunk, ChunkOptions, ChunkOptionsError, chunk};
 pub use context::ContextBudget;
-pub use embed::{Embedder, EmbedderSource, NoEmbedder};
+pub use embed::{Embedder, EmbedderDownload, EmbedderSource, NoEmbedder};
 pub use index::{IndexOptions, IndexProgress, IndexProgressFn};
 pub use library::{
     DocumentLibrary, DocumentLibraryError, DocumentLibraryOptions, DocumentUpload, FolderRequest, IndexJob,

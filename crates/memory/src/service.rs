@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, ContextBudget, context, has_context};
-use crate::embed::EmbedderSource;
+use crate::embed::{EmbedderDownload, EmbedderSource};
 use crate::index::watch::DirectoryWatch;
 use crate::index::{IndexOptions, IndexProgress, IndexProgressFn, index, resolve};
 use crate::note::note_source;
@@ -105,16 +105,18 @@ impl MemoryService {
             Some(backend) => backend,
             None => self.backend().await?,
         };
+        let is_automatic = query.backend.or(self.options.backend).is_none();
+        let download = download_for(is_automatic);
         let wanted = |backend| SearchRequest {
             question: &query.text,
             count: query.top_k,
             backend,
+            download,
             purpose,
             floor: self.options.relevance,
             collections: query.collections.clone(),
         };
         let embedders = self.options.embedders.as_ref();
-        let is_automatic = query.backend.or(self.options.backend).is_none();
         let passages = match search(&store, embedders, wanted(backend)).await {
             Err(error) if is_automatic && error.is_about_vectors() => {
                 tracing::debug!(%error, "searching by words");
@@ -213,7 +215,8 @@ impl MemoryService {
         let backend = self.backend().await?;
         if backend.needs_vectors() {
             // A note without a vector is found by its words, and gets one with the next indexing.
-            match self.options.embedders.embedder().await {
+            let download = download_for(self.options.backend.is_none());
+            match self.options.embedders.embedder(download).await {
                 Ok(embedder) => drop(embedder.embed_missing(&store, &|_| {}).await?),
                 Err(error) => tracing::warn!(%error, "stored a note without a vector"),
             }
@@ -246,7 +249,7 @@ impl MemoryService {
         };
         // Checked before the long work.
         let embedder = match backend.needs_vectors() {
-            true => match self.options.embedders.embedder().await {
+            true => match self.options.embedders.embedder(download_for(is_automatic)).await {
                 Err(error) if is_automatic => {
                     tracing::warn!(%error, "indexing without new vectors");
                     None
@@ -439,6 +442,11 @@ fn index_and_note(
 fn last_question(messages: &[Message]) -> Option<String> {
     let last = messages.iter().rfind(|message| message.role == Role::User)?;
     Some(last.content.text().into_owned()).filter(|text| !text.trim().is_empty())
+}
+
+/// A search or an indexing for which nobody chose vectors downloads no model.
+fn download_for(is_automatic: bool) -> EmbedderDownload {
+    if is_automatic { EmbedderDownload::Refused } else { EmbedderDownload::Allowed }
 }
 
 /// The indexed form of a path, whose file may be deleted.

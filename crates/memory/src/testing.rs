@@ -10,7 +10,7 @@ use hob_core::{
 };
 
 use crate::types::MemoryError;
-use crate::{Embedder, EmbedderSource};
+use crate::{Embedder, EmbedderDownload, EmbedderSource};
 
 /// Words with the same vector.
 const SYNONYMS: [(&str, &str); 2] = [("automobile", "car"), ("physician", "doctor")];
@@ -87,7 +87,7 @@ pub(crate) struct Given(pub(crate) Arc<WordVectors>);
 
 #[async_trait]
 impl EmbedderSource for Given {
-    async fn embedder(&self) -> Result<Embedder, MemoryError> {
+    async fn embedder(&self, _: EmbedderDownload) -> Result<Embedder, MemoryError> {
         Ok(Embedder { engine: Arc::clone(&self.0) as Arc<dyn Engine>, model: "words".to_owned() })
     }
 }

@@ -172,7 +172,7 @@ async fn watch(events: Receiver<DaemonEvent>) {
     }
 }
 
-/// A machine without a network has nobody to tell.
+/// Without a network there is nothing to announce to, and nothing to warn about.
 fn warn_if_connected() {
     if !network_addresses().is_empty() {
         tracing::warn!(

@@ -1,5 +1,6 @@
-//! Shared by all network clients and the server: the HTTP client and its options, TLS, local and public addresses, the names of this
-//! machine, the announcement of its server, the trace context, which of several hosts got a request.
+//! Shared by all network clients and the server: the HTTP client and its options, bodies with a limit, TLS, local and public addresses,
+//! the names of this machine, the announcement of its server, the trace context, which of several hosts got a request, the sockets of
+//! Hob's own HTTP client.
 //! Knows nothing of engines, pages or channels, and sends no HTTP request.
 
 mod announce;
@@ -11,7 +12,11 @@ mod http_client;
 mod interfaces;
 mod local_address;
 mod machine_name;
+mod response_body;
 mod server_tls;
+#[cfg(simulation)]
+mod simulated_stream;
+pub mod tcp;
 mod tls;
 pub mod trace_context;
 
@@ -27,5 +32,6 @@ pub use local_address::{
     BindAddress, is_loopback, is_on_this_machine, is_own_address, stays_on_this_machine,
 };
 pub use machine_name::{local_name, machine_name, machine_names};
+pub use response_body::response_body;
 pub use server_tls::{CertificateChange, CertificateError, CertificateFiles, ServerCertificate, TlsSocket};
 pub use tls::install_crypto;

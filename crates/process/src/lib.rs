@@ -1,12 +1,14 @@
 //! Child processes: a child ends together with everything it started, its output is read, its environment contains only what it
 //! needs, and one that should always run is restarted. Knows nothing of what is started, or why.
 
+mod bounded;
 mod child;
 mod environment;
 mod group;
 mod output;
 mod supervisor;
 
+pub use bounded::{BoundedOutput, bounded_output};
 pub use child::{ChildProcess, ChildStartError, StopTimeouts};
 pub use environment::{Need, command, std_command};
 pub use group::ProcessGroup;

@@ -21,6 +21,7 @@ mod model_downloads;
 mod ollama;
 mod open_files;
 mod openai;
+mod page_limit;
 mod pages;
 mod pipeline;
 mod poll_gate;

@@ -266,11 +266,11 @@ async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, s
     }
     let timeouts = **shared.timeouts.load();
     let socket = match &shared.certificate {
-        None => ClientStream::Plain(socket),
+        None => ClientStream::Left(socket),
         // Boxed, so that plain connections do not reserve its memory.
         Some(certificate) => tokio::select! {
             secured = Box::pin(secure(socket, certificate, timeouts.header)) => match secured {
-                Some(socket) => ClientStream::Tls(Box::new(socket)),
+                Some(socket) => ClientStream::Right(Box::new(socket)),
                 None => return,
             },
             () = stop.closing.cancelled() => return,

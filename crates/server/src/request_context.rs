@@ -9,6 +9,7 @@ use hob_keys::{ActiveKey, AuditActor};
 
 use crate::caller::{Proof, RequestOrigin, is_local, role_of};
 use crate::connection::ConnectionState;
+use crate::error::ApiError;
 use crate::limits::peer_share::PeerKey;
 use crate::request_id::RequestId;
 
@@ -67,6 +68,11 @@ impl RequestContext {
 
     pub(crate) fn is_owner(extensions: &Extensions) -> bool {
         Self::role(extensions) == CallerRole::Owner
+    }
+
+    /// Refuses all callers but the owner.
+    pub(crate) fn check_owner(extensions: &Extensions, path: &str) -> Result<(), ApiError> {
+        if Self::is_owner(extensions) { Ok(()) } else { Err(ApiError::owner_only(path)) }
     }
 
     /// Whether the sender is a program on this machine, with a key or without.

@@ -1,16 +1,15 @@
 //! HTTPS: the handshake of a connection, the answer to a client that speaks plain HTTP, and the certificate that is read again when it is
 //! renewed. Knows nothing of requests.
 
-use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::io;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hob_config::ServerTlsConfig;
 use hob_net::{CertificateChange, CertificateFiles, ServerCertificate, TlsSocket};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_util::either::Either;
 
 use crate::serve_error::ServeError;
 
@@ -38,11 +37,8 @@ const HTTPS_REQUIRED: &str = concat!(
     "\n"
 );
 
-/// The connection of a client.
-pub(crate) enum ClientStream {
-    Plain(TcpStream),
-    Tls(Box<TlsSocket>),
-}
+/// The connection of a client, without or with TLS.
+pub(crate) type ClientStream = Either<TcpStream, Box<TlsSocket>>;
 
 /// The files of the certificate; `None` if TLS is off.
 pub(crate) fn certificate_files(config: &ServerTlsConfig) -> Result<Option<CertificateFiles>, ServeError> {
@@ -124,58 +120,4 @@ async fn refuse_plain(mut socket: TcpStream) -> io::Result<()> {
         tokio::io::copy(&mut (&mut socket).take(MAX_DISCARDED), &mut tokio::io::sink()).await
     };
     tokio::time::timeout(PLAIN_ANSWER_TIME, answered).await.map_or(Ok(()), |answered| answered.map(drop))
-}
-
-impl AsyncRead for ClientStream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            ClientStream::Plain(socket) => Pin::new(socket).poll_read(context, buffer),
-            ClientStream::Tls(socket) => Pin::new(socket).poll_read(context, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for ClientStream {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            ClientStream::Plain(socket) => Pin::new(socket).poll_write(context, bytes),
-            ClientStream::Tls(socket) => Pin::new(socket).poll_write(context, bytes),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            ClientStream::Plain(socket) => Pin::new(socket).poll_write_vectored(context, slices),
-            ClientStream::Tls(socket) => Pin::new(socket).poll_write_vectored(context, slices),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            ClientStream::Plain(socket) => socket.is_write_vectored(),
-            ClientStream::Tls(socket) => socket.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            ClientStream::Plain(socket) => Pin::new(socket).poll_flush(context),
-            ClientStream::Tls(socket) => Pin::new(socket).poll_flush(context),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            ClientStream::Plain(socket) => Pin::new(socket).poll_shutdown(context),
-            ClientStream::Tls(socket) => Pin::new(socket).poll_shutdown(context),
-        }
-    }
 }

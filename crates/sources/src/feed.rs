@@ -18,6 +18,9 @@ const MAX_ENTRIES: usize = 1_000;
 const MAX_TITLE: usize = 200;
 /// Characters of a summary.
 const MAX_SUMMARY: usize = 400;
+/// Bytes of an address. A longer one is omitted.
+const MAX_LINK: usize = 2_000;
+
 /// The part of a summary's HTML that is read.
 const MAX_HTML: usize = 16 << 10;
 
@@ -53,16 +56,18 @@ pub(crate) fn read_feed(
     let mut entries = if text.starts_with('{') { json_entries(text)? } else { xml_entries(text)? };
     for entry in &mut entries {
         let absolute = entry.link.as_deref().and_then(|link| base.join(link.trim()).ok());
-        entry.link = absolute.filter(|link| matches!(link.scheme(), "http" | "https")).map(Into::into);
+        let is_usable =
+            |link: &Url| matches!(link.scheme(), "http" | "https") && link.as_str().len() <= MAX_LINK;
+        entry.link = absolute.filter(is_usable).map(Into::into);
     }
     Ok(entries)
 }
 
-/// The newest entries: at most `count`, and only those since a time if there is one. Entries without a date come last, and are
-/// omitted if a time is given.
+/// The newest entries: at most `count`, and none from before a time if there is one. Entries without a date come last, because they
+/// may be new.
 pub(crate) fn newest(mut entries: Vec<FeedEntry>, since: Option<Timestamp>, count: usize) -> Vec<FeedEntry> {
     if let Some(since) = since {
-        entries.retain(|entry| entry.date.is_some_and(|date| date >= since));
+        entries.retain(|entry| entry.date.is_none_or(|date| date >= since));
     }
     // Stable, so that entries without a date keep the order of the feed.
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.date));

@@ -99,7 +99,7 @@ fn the_newest_come_first_and_the_rest_is_omitted() {
         |entries: Vec<FeedEntry>| -> Vec<String> { entries.into_iter().map(|entry| entry.title).collect() };
     assert_eq!(titles(newest(all.clone(), None, 10)), ["new", "old", "undated"]);
     assert_eq!(titles(newest(all.clone(), None, 1)), ["new"]);
-    assert_eq!(titles(newest(all, at("2026-03-02T00:00:00Z"), 10)), ["new"]);
+    assert_eq!(titles(newest(all, at("2026-03-02T00:00:00Z"), 10)), ["new", "undated"]);
 }
 
 #[test]
@@ -131,4 +131,13 @@ fn a_large_feed_is_cut() {
     );
     let many = format!("<rss><channel>{}</channel></rss>", "<item/>".repeat(5_000));
     assert_eq!(entries(&many).len(), MAX_ENTRIES);
+}
+
+#[test]
+fn an_address_without_end_is_omitted() {
+    let feed = format!(
+        "<rss><channel><item><title>Tea</title><link>https://example.org/{}</link></item></channel></rss>",
+        "x".repeat(1 << 20)
+    );
+    assert_eq!(entries(&feed)[0].link, None);
 }

@@ -3,13 +3,13 @@
 //! The owner configured the address, so its host may be in a private network. A server must not choose other private hosts: a
 //! redirect to another host reaches public addresses only, through the egress guard, and never gets a password.
 
-use std::error::Error as StdError;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use hob_net::egress::{CheckedResolver, ForbiddenAddress};
 use hob_net::{
-    DEFAULT_CONNECT_TIMEOUT, HttpClientOptions, ProxyUse, USER_AGENT, http_client, is_loopback, root_cause,
+    DEFAULT_CONNECT_TIMEOUT, HttpClientOptions, ProxyUse, USER_AGENT, http_client, is_loopback,
+    response_body, root_cause,
 };
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Method, Response, StatusCode};
@@ -181,14 +181,14 @@ impl SourceFetcher {
         if let Some(body) = &request.body {
             sending = sending.header(CONTENT_TYPE, "application/xml; charset=utf-8").body(body.clone());
         }
-        sending.send().await.map_err(|error| self.failure(url, &error))
+        sending.send().await.map_err(|error| self.failure(url, error))
     }
 
     async fn read(
         &self,
         request: &SourceRequest<'_>,
         url: Url,
-        mut response: Response,
+        response: Response,
     ) -> Result<FetchedSource, SourceError> {
         let status = response.status();
         if request.login.is_some() && matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
@@ -206,29 +206,23 @@ impl SourceFetcher {
             return Err(SourceError::Compressed(encoding.chars().take(40).collect()));
         }
         let content_type = header(CONTENT_TYPE);
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(&url, &error))? {
-            if body.len() + chunk.len() > request.max_bytes {
-                return Err(SourceError::TooLarge(request.max_bytes));
-            }
-            body.extend_from_slice(&chunk);
-        }
+        let body = response_body(response, request.max_bytes).await;
+        let body = body.map_err(|error| self.failure(&url, error))?;
+        let body = body.ok_or(SourceError::TooLarge(request.max_bytes))?;
         Ok(FetchedSource { url, content_type, body })
     }
 
-    fn failure(&self, url: &Url, error: &reqwest::Error) -> SourceError {
-        let mut source: Option<&(dyn StdError + 'static)> = Some(error);
-        while let Some(cause) = source {
-            if let Some(forbidden) = cause.downcast_ref::<ForbiddenAddress>() {
-                return SourceError::ForbiddenName(forbidden.clone());
-            }
-            source = cause.source();
+    fn failure(&self, url: &Url, error: reqwest::Error) -> SourceError {
+        // The address may contain a key.
+        let error = error.without_url();
+        if let Some(forbidden) = ForbiddenAddress::cause_of(&error) {
+            return SourceError::ForbiddenName(forbidden.clone());
         }
         match error.is_timeout() {
             true => SourceError::Timeout(DEFAULT_CONNECT_TIMEOUT.min(self.options.timeout)),
             false => SourceError::Transport {
                 host: url.host_str().unwrap_or_default().to_owned(),
-                reason: root_cause(error),
+                reason: root_cause(&error),
             },
         }
     }

@@ -156,16 +156,7 @@ impl SourceService {
         };
         let zone = self.zone().time_zone().clone();
         // A large calendar takes a while, which must not block other requests.
-        blocking(move || {
-            let mut whole = CalendarReading::default();
-            for text in texts {
-                let CalendarReading { events, notes } = read_calendar(&text, range, &zone)?;
-                whole.events.extend(events);
-                whole.notes.extend(notes);
-            }
-            Ok(whole)
-        })
-        .await
+        blocking(move || Ok(read_calendar(&texts, range, &zone)?)).await
     }
 
     /// The entries of a feed, in its own order.

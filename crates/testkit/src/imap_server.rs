@@ -35,6 +35,10 @@ pub enum ImapFault {
     Nonsense,
     /// It announces more and more messages in answer to a search, and never ends it.
     Chatter,
+    /// It finds more messages than a folder can have.
+    ManyNumbers,
+    /// It answers a fetch with many empty literals.
+    ManyLiterals,
 }
 
 /// What the server does without a request.
@@ -104,7 +108,7 @@ impl ImapServer {
         uid
     }
 
-    /// Numbers the mailbox anew, as a server does after a restore.
+    /// Renumbers the mailbox, as a server does after a restore.
     pub fn renumber(&self) {
         let mut mailbox = self.mailbox();
         mailbox.uid_validity += 1;
@@ -275,6 +279,12 @@ impl<'a> Session<'a> {
             ImapFault::Chatter => loop {
                 self.say("* 1 EXISTS\r\n").await?;
             },
+            ImapFault::ManyNumbers => {
+                let line = format!("* SEARCH{}\r\n", " 7".repeat(500_000));
+                for _ in 0..3 {
+                    self.say(&line).await?;
+                }
+            }
             _ => {}
         }
         let found: Vec<String> = {
@@ -311,6 +321,10 @@ impl<'a> Session<'a> {
                 ImapFault::HalfLiteral => {
                     self.say(&format!("{head}{{{}}}\r\n{}", text.len() + 100, text)).await?;
                     return None;
+                }
+                ImapFault::ManyLiterals => {
+                    let literals = " X {0}\r\n".repeat(1_000);
+                    self.say(&format!("* 1 FETCH (UID 1{literals})\r\n")).await?;
                 }
                 ImapFault::Brackets => self.say(&format!("* 1 FETCH {}\r\n", "(".repeat(500_000))).await?,
                 _ => self.say(&format!("{head}{{{}}}\r\n{text})\r\n", text.len())).await?,

@@ -8,6 +8,7 @@ mod certificate;
 mod closing_server;
 #[cfg(unix)]
 mod commit_proxy;
+mod dice;
 mod dns_server;
 #[cfg(unix)]
 mod dovecot;
@@ -25,6 +26,8 @@ mod outside;
 mod postgres_server;
 pub mod repository;
 mod scripted_engine;
+#[cfg(simulation)]
+pub mod simulation;
 mod smtp_server;
 mod telegram_server;
 mod tied_command;
@@ -37,6 +40,7 @@ pub use certificate::TestCertificate;
 pub use closing_server::{Closing, ClosingServer};
 #[cfg(unix)]
 pub use commit_proxy::{CommitLoss, CommitProxy};
+pub use dice::Dice;
 pub use dns_server::{DnsAnswer, DnsRecord, DnsServer};
 #[cfg(unix)]
 pub use dovecot::Dovecot;

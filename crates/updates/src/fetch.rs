@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_net::egress::{AddressPolicy, CheckedResolver, system_lookup};
-use hob_net::{HttpClientOptions, ProxyUse, USER_AGENT, http_client, root_cause};
+use hob_net::{HttpClientOptions, ProxyUse, USER_AGENT, http_client, response_body, root_cause};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, LOCATION};
 use reqwest::{Client, Response};
 use tokio::io::AsyncReadExt;
@@ -106,18 +106,12 @@ fn redirected(from: &Url, target: &str, place: &str) -> Result<Url, UpdateError>
     if AddressPolicy::public_only().permits(socket) { Ok(url) } else { Err(refused("it is not public")) }
 }
 
-async fn read(mut response: Response, place: &str) -> Result<Vec<u8>, UpdateError> {
+async fn read(response: Response, place: &str) -> Result<Vec<u8>, UpdateError> {
     if !response.status().is_success() {
         return Err(UpdateError::Status { address: place.to_owned(), status: response.status().as_u16() });
     }
-    let mut json = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(place, root_cause(&error)))? {
-        if json.len() + chunk.len() > MAX_BYTES {
-            return Err(too_large(place));
-        }
-        json.extend_from_slice(&chunk);
-    }
-    Ok(json)
+    let json = response_body(response, MAX_BYTES).await;
+    json.map_err(|error| unreachable(place, root_cause(&error)))?.ok_or_else(|| too_large(place))
 }
 
 fn unreachable(place: &str, reason: String) -> UpdateError {

@@ -1,8 +1,6 @@
 //! Translates the configuration of channels into their options.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,12 +16,10 @@ use hob_db::{DatabaseError, Storage};
 use secrecy::SecretString;
 
 use crate::startup::email_channel::{allow_from, email_options, trust};
+use crate::startup::secret_file::read_secret_file;
 
 /// The file that is locked by the one process that answers messages.
 const LOCK: &str = "channels.lock";
-
-/// Bytes of a file with a token that are read.
-const MAX_TOKEN_BYTES: u64 = 4_096;
 
 /// What the channels share with the rest of the program.
 pub struct ChannelParts {
@@ -171,12 +167,9 @@ fn telegram_token(config: &TelegramConfig) -> Result<SecretString, ChannelError>
                 .to_owned(),
         ));
     };
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_TOKEN_BYTES).read_to_string(&mut text));
-    read.map_err(|error| {
+    read_secret_file(path).map_err(|error| {
         invalid(format!("cannot read [channel.telegram] token_file {}: {error}", path.display()))
-    })?;
-    Ok(text.trim().into())
+    })
 }
 
 fn rules(config: &ChannelConfig) -> InboundRules {

@@ -1,37 +1,35 @@
 //! Translates the configuration of the mail account into the accounts for reading and sending.
 
-use std::path::Path;
 use std::time::Duration;
 
 use hob_config::{MailConfig, MailSecuritySetting};
-use hob_mail::{ImapAccount, ImapSession, MailError, MailSecurity, SmtpAccount, check_smtp};
+use hob_mail::{ImapSession, MailAccount, MailError, MailSecurity, check_smtp};
 use secrecy::SecretString;
+
+use crate::startup::secret_file::read_secret_file;
 
 /// The longest wait for a mail server.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A password is a line. More is some other file.
-const MAX_PASSWORD_BYTES: usize = 4_096;
-
 /// The account for reading; `None` if none is configured.
-pub fn imap_account(config: &MailConfig) -> Option<ImapAccount> {
-    Some(ImapAccount {
-        host: config.imap_host.clone()?,
-        port: config.imap_port,
-        security: security(config.imap_security),
-        user: config.user.clone()?,
-        password: password(config),
-        authorities: config.authorities.clone(),
-        timeout: TIMEOUT,
-    })
+pub fn imap_account(config: &MailConfig) -> Option<MailAccount> {
+    account(config, config.imap_host.as_ref()?, config.imap_port, config.imap_security)
 }
 
 /// The account for sending; `None` if none is configured.
-pub fn smtp_account(config: &MailConfig) -> Option<SmtpAccount> {
-    Some(SmtpAccount {
-        host: config.smtp_host.clone()?,
-        port: config.smtp_port,
-        security: security(config.smtp_security),
+pub fn smtp_account(config: &MailConfig) -> Option<MailAccount> {
+    account(config, config.smtp_host.as_ref()?, config.smtp_port, config.smtp_security)
+}
+
+fn account(config: &MailConfig, host: &str, port: u16, security: MailSecuritySetting) -> Option<MailAccount> {
+    Some(MailAccount {
+        host: host.to_owned(),
+        port,
+        security: match security {
+            MailSecuritySetting::Tls => MailSecurity::Tls,
+            MailSecuritySetting::StartTls => MailSecurity::StartTls,
+            MailSecuritySetting::None => MailSecurity::None,
+        },
         user: config.user.clone()?,
         password: password(config),
         authorities: config.authorities.clone(),
@@ -56,36 +54,15 @@ pub async fn check_sending(config: &MailConfig) -> Result<(), MailError> {
     }
 }
 
-fn security(setting: MailSecuritySetting) -> MailSecurity {
-    match setting {
-        MailSecuritySetting::Tls => MailSecurity::Tls,
-        MailSecuritySetting::StartTls => MailSecurity::StartTls,
-        MailSecuritySetting::None => MailSecurity::None,
-    }
-}
-
 /// The password, or the first line of its file. Without one the login fails, and says so.
 fn password(config: &MailConfig) -> SecretString {
     match (&config.password, &config.password_file) {
         (Some(password), _) => password.clone(),
-        (None, Some(file)) => first_line(file),
-        (None, None) => SecretString::from(""),
-    }
-}
-
-fn first_line(file: &Path) -> SecretString {
-    match std::fs::read_to_string(file) {
-        Ok(text) if text.len() <= MAX_PASSWORD_BYTES => {
-            SecretString::from(text.lines().next().unwrap_or_default().trim())
-        }
-        Ok(_) => {
-            tracing::warn!(file = %file.display(), "the file of [mail] password_file is too long for a password");
-            SecretString::from("")
-        }
-        Err(error) => {
+        (None, Some(file)) => read_secret_file(file).unwrap_or_else(|error| {
             tracing::warn!(file = %file.display(), %error, "cannot read the file of [mail] password_file");
             SecretString::from("")
-        }
+        }),
+        (None, None) => SecretString::from(""),
     }
 }
 

@@ -10,8 +10,8 @@ use hob_db::Storage;
 use hob_memory::ReaderProcess;
 use hob_memory::{
     ChunkOptions, ChunkOptionsError, ContextBudget, DocumentLibrary, DocumentLibraryOptions, Embedder,
-    EmbedderSource, IndexOptions, MemoryBackend, MemoryError, MemoryOptions, MemoryService, OcrProgram,
-    ReadLimits, RelevanceFloor, WatchOptions,
+    EmbedderDownload, EmbedderSource, IndexOptions, MemoryBackend, MemoryError, MemoryOptions, MemoryService,
+    OcrProgram, ReadLimits, RelevanceFloor, WatchOptions,
 };
 use tokio::sync::OnceCell;
 
@@ -93,16 +93,20 @@ struct ConfiguredEmbedder {
 
 #[async_trait]
 impl EmbedderSource for ConfiguredEmbedder {
-    async fn embedder(&self) -> Result<Embedder, MemoryError> {
-        self.ready.get_or_try_init(|| self.open()).await.cloned()
+    async fn embedder(&self, download: EmbedderDownload) -> Result<Embedder, MemoryError> {
+        let first_use = match download {
+            EmbedderDownload::Allowed => &self.first_use,
+            EmbedderDownload::Refused => &FirstRun::Refuse,
+        };
+        self.ready.get_or_try_init(|| self.open(first_use)).await.cloned()
     }
 }
 
 impl ConfiguredEmbedder {
-    async fn open(&self) -> Result<Embedder, MemoryError> {
+    async fn open(&self, first_use: &FirstRun) -> Result<Embedder, MemoryError> {
         let none = |reason: String| MemoryError::NoEmbedder { reason };
         let engine = self.find_engine().await.map_err(none)?;
-        open_embedder(&self.config, &self.home, &engine, &self.first_use)
+        open_embedder(&self.config, &self.home, &engine, first_use)
             .await
             .map_err(|error| none(error.to_string()))
     }

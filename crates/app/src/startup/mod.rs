@@ -10,6 +10,7 @@ pub mod local_models;
 pub mod mail;
 pub mod memory;
 pub mod routing;
+mod secret_file;
 pub mod sources;
 pub mod tasks;
 pub mod telemetry;

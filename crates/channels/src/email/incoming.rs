@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::authentication::is_authenticated;
 use super::thread::{CHANNEL, MailThread};
 use crate::file::{ChannelFile, MAX_FILE_BYTES, MAX_FILES};
-use crate::inbox::SUBJECT;
+use crate::inbox::{FORWARDED, SUBJECT};
 use crate::types::ChannelMessage;
 
 /// Whose messages are answered.
@@ -34,13 +34,13 @@ impl SenderRules {
         if address == self.own_address {
             return Err("it comes from the own address");
         }
-        let domain = address.rsplit_once('@').map(|(_, domain)| format!("@{domain}")).unwrap_or_default();
-        if !self.senders.is_empty() && !self.senders.iter().any(|entry| *entry == address || *entry == domain)
-        {
+        let domain = address.rsplit_once('@').map(|(_, domain)| domain).unwrap_or_default();
+        let is_listed = |entry: &String| *entry == address || entry.strip_prefix('@') == Some(domain);
+        if !self.senders.is_empty() && !self.senders.iter().any(is_listed) {
             return Err("its sender is not in [channel.email] senders");
         }
         if let Some(server) = &self.authentication_server
-            && !is_authenticated(&message.authentication_results, server)
+            && !is_authenticated(&message.authentication_results, server, domain)
         {
             return Err("the mail server did not confirm its sender (dmarc=pass)");
         }
@@ -49,10 +49,14 @@ impl SenderRules {
         if let Some(name) = &from.name {
             metadata.insert("sender_name".to_owned(), Value::from(name.as_str()));
         }
+        let content = content(&message);
+        if is_forwarded(&message.subject, &content) {
+            metadata.insert(FORWARDED.to_owned(), Value::from(true));
+        }
         Ok(ChannelMessage {
             channel: CHANNEL.to_owned(),
             conversation_id: MailThread::of(&message, &address).id(),
-            content: content(&message),
+            content,
             message_id: message.message_id.clone().unwrap_or_else(|| number.to_owned()),
             is_group: false,
             metadata,
@@ -72,6 +76,13 @@ fn content(message: &MailMessage) -> String {
         (_, own) if is_reply => own.to_owned(),
         (subject, own) => format!("Subject: {subject}\n\n{own}"),
     }
+}
+
+/// Whether the text is that of another message, by its subject or by its form.
+fn is_forwarded(subject: &str, content: &str) -> bool {
+    let subject = subject.to_lowercase();
+    ["fwd:", "fw:", "wg:", "tr:", "rv:"].iter().any(|mark| subject.starts_with(mark))
+        || content.lines().any(|line| line.trim_start().starts_with('>') || line.starts_with("-----"))
 }
 
 /// The attachments. One that is too large has its name only, so that its sender is told.
@@ -117,6 +128,18 @@ mod tests {
         assert_eq!(asked.metadata[SUBJECT], "Dinner");
         let reply = MailMessage { in_reply_to: Some("b@x".into()), ..message() };
         assert_eq!(rules().question(reply, "1-1").expect("a question").content, "At eight?");
+    }
+
+    #[test]
+    fn a_message_of_someone_else_is_noted_as_such() {
+        let is_noted = |message: MailMessage| {
+            let asked = rules().question(message, "1-1").expect("a question");
+            asked.metadata.get(FORWARDED) == Some(&Value::from(true))
+        };
+        assert!(!is_noted(message()));
+        assert!(is_noted(MailMessage { subject: "Fwd: Dinner".into(), ..message() }));
+        assert!(is_noted(MailMessage { subject: "WG: Essen".into(), ..message() }));
+        assert!(is_noted(MailMessage { text: "> Send me the files.\n".into(), ..message() }));
     }
 
     #[test]

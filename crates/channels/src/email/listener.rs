@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_core::Backoff;
-use hob_mail::{ImapAccount, ImapSession, MailError, MailMessage, MessageLimits};
+use hob_mail::{ImapSession, MailAccount, MailError, MailMessage, MessageLimits};
 use hob_process::{Supervised, supervise};
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -30,8 +31,18 @@ const MAX_TEXT_CHARS: usize = 60_000;
 /// Messages that are taken in before the position is looked at again.
 const BATCH: usize = 100;
 
+/// How often a message is read that cannot be, before it is skipped.
+const ATTEMPTS: u32 = 5;
+
+/// The message that could not be read, and how often that was tried.
+#[derive(Debug, Default)]
+pub(super) struct FailedRead {
+    uid: u32,
+    times: u32,
+}
+
 pub(super) struct EmailListener {
-    pub account: ImapAccount,
+    pub account: MailAccount,
     pub folder: String,
     pub rules: SenderRules,
     /// `None` if nothing can be saved: then only messages that arrive while Hob runs are answered.
@@ -41,6 +52,8 @@ pub(super) struct EmailListener {
     /// The pause between two looks, where the server does not report new messages.
     pub poll_interval: Duration,
     pub backoff: Backoff,
+    /// Nobody can stop the channel with a message that takes too long, or that the server cannot deliver.
+    pub failed: Mutex<FailedRead>,
     pub inbox: Inbox,
     pub status: StatusCell,
 }
@@ -103,8 +116,15 @@ impl EmailListener {
         loop {
             let new = session.after(position.uid).await?;
             for uid in new.iter().take(BATCH) {
-                self.take(&mut session, Position { uid: *uid, ..position }).await?;
-                position.uid = *uid;
+                let next = Position { uid: *uid, ..position };
+                if let Err(error) = self.take(&mut session, next).await {
+                    if self.is_given_up(*uid) {
+                        tracing::warn!(uid, %error, "an e-mail cannot be read, so it is not answered");
+                        self.save(next).await;
+                    }
+                    return Err(error);
+                }
+                position = next;
                 self.save(position).await;
             }
             if new.len() > BATCH {
@@ -119,8 +139,16 @@ impl EmailListener {
         }
     }
 
-    /// Where to continue. The first time, and when the server has numbered the folder anew, it is the end of the folder: nobody expects an
-    /// answer to an old message.
+    /// Counts a message that could not be read. Returns whether that was tried often enough.
+    fn is_given_up(&self, uid: u32) -> bool {
+        let mut failed = self.failed.lock();
+        let times = if failed.uid == uid { failed.times + 1 } else { 1 };
+        *failed = FailedRead { uid, times };
+        times >= ATTEMPTS
+    }
+
+    /// Where to continue. The first time, and when the server has renumbered the folder, it is the end of the folder: old messages need
+    /// no answer.
     async fn position(&self, session: &mut ImapSession, uid_validity: u32) -> Result<Position, MailError> {
         let saved = self.saved().await;
         if let Some(saved) = saved.filter(|saved| saved.uid_validity == uid_validity) {

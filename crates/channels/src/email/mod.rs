@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::{Backoff, EventBus};
-use hob_mail::{ImapAccount, SmtpAccount};
+use hob_mail::MailAccount;
+use parking_lot::Mutex;
 
 use crate::channel::{Channel, ChannelParts};
 use crate::inbox::{InboxLimits, InboxParts};
@@ -31,8 +32,8 @@ const IDLE_FOR: Duration = Duration::from_secs(9 * 60);
 /// The options of [`Channel::email`].
 #[derive(Clone)]
 pub struct EmailOptions {
-    pub imap: ImapAccount,
-    pub smtp: SmtpAccount,
+    pub imap: MailAccount,
+    pub smtp: MailAccount,
     pub folder: String,
     /// The own address.
     pub address: String,
@@ -56,7 +57,7 @@ pub struct EmailOptions {
 }
 
 impl EmailOptions {
-    pub fn new(imap: ImapAccount, smtp: SmtpAccount, address: &str) -> Self {
+    pub fn new(imap: MailAccount, smtp: MailAccount, address: &str) -> Self {
         EmailOptions {
             imap,
             smtp,
@@ -109,6 +110,7 @@ impl Channel {
             idle_for: options.idle_for,
             poll_interval: options.poll_interval,
             backoff: options.backoff,
+            failed: Mutex::default(),
             inbox,
             status,
         })

@@ -1,7 +1,7 @@
 //! Sends answers and other messages by e-mail.
 
 use async_trait::async_trait;
-use hob_mail::{MailSendError, OutgoingMail, SmtpAccount, send_mail};
+use hob_mail::{MailAccount, MailSendError, OutgoingMail, send_mail};
 
 use super::thread::{CHANNEL, MailThread, address_in, reply_subject};
 use crate::outgoing::{MessageSender, Outgoing, SendFailure};
@@ -10,7 +10,7 @@ use crate::outgoing::{MessageSender, Outgoing, SendFailure};
 const NEW_SUBJECT: &str = "Message from Hob";
 
 pub(super) struct EmailSender {
-    pub account: SmtpAccount,
+    pub account: MailAccount,
     pub from: String,
     pub from_name: String,
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn sender() -> EmailSender {
-        let account = SmtpAccount {
+        let account = MailAccount {
             host: "localhost".into(),
             port: 1,
             security: MailSecurity::None,

@@ -1,7 +1,7 @@
 //! Conversations by e-mail: a person and the first message of a thread. Pure.
 //!
-//! The person is part of a conversation, because anyone can name the messages of others in a header: nobody gets into the conversation of
-//! someone else that way.
+//! The person is part of a conversation, because anyone can name the messages of others in a header. That alone gives no access to
+//! their conversation.
 
 use hob_mail::{MailMessage, is_mail_address};
 

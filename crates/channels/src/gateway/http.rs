@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hob_net::{HttpClientOptions, ProxyUse, http_client, root_cause};
+use hob_net::{HttpClientOptions, ProxyUse, http_client, response_body, root_cause};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Response, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
@@ -103,15 +103,9 @@ fn names(body: &[u8]) -> Result<Vec<String>, String> {
     names.ok_or_else(|| "its list of channels is not a list of names".to_owned())
 }
 
-async fn body(mut response: Response) -> Result<Vec<u8>, String> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| root_cause(&error))? {
-        if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-            return Err(format!("its answer is longer than {} MiB", MAX_ANSWER_BYTES >> 20));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
+async fn body(response: Response) -> Result<Vec<u8>, String> {
+    let body = response_body(response, MAX_ANSWER_BYTES).await.map_err(|error| root_cause(&error))?;
+    body.ok_or_else(|| format!("its answer is longer than {} MiB", MAX_ANSWER_BYTES >> 20))
 }
 
 /// The text of an error response.

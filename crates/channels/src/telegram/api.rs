@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use hob_net::{HttpClientOptions, ProxyUse, http_client, root_cause};
+use hob_net::{HttpClientOptions, ProxyUse, http_client, response_body, root_cause};
 use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -28,6 +28,9 @@ const MAX_ANSWER_BYTES: usize = 8 << 20;
 
 /// Messages that are asked for at once.
 const MAX_UPDATES: usize = 50;
+
+/// The longest wait that a server can ask for.
+const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
 /// The longest description of an error that is shown.
 const SHOWN_CHARS: usize = 200;
@@ -179,7 +182,7 @@ impl TelegramApi {
         if !status.is_success() {
             return Err(TelegramError::Refused { status: status.as_u16(), description: status.to_string() });
         }
-        read(response, MAX_FILE_BYTES).await?.ok_or_else(too_large)
+        response_body(response, MAX_FILE_BYTES).await.map_err(unreachable)?.ok_or_else(too_large)
     }
 
     async fn call<T: DeserializeOwned>(&self, method: &str, body: &Value) -> Result<T, TelegramError> {
@@ -196,7 +199,8 @@ impl TelegramApi {
         let request = self.client.post(address).timeout(timeout).header(CONTENT_TYPE, "application/json");
         let response = request.body(body.to_string()).send().await.map_err(unreachable)?;
         let status = response.status().as_u16();
-        let body = read(response, MAX_ANSWER_BYTES).await?.ok_or_else(|| bad_answer("it is too long"))?;
+        let body = response_body(response, MAX_ANSWER_BYTES).await.map_err(unreachable)?;
+        let body = body.ok_or_else(|| bad_answer("it is too long"))?;
         let envelope: Envelope = match serde_json::from_slice(&body) {
             Ok(envelope) => envelope,
             // An error of a proxy in between.
@@ -222,7 +226,10 @@ fn refusal(status: u16, envelope: Envelope) -> TelegramError {
         // An unknown token has no methods.
         401 | 404 => TelegramError::Token,
         409 => TelegramError::Conflict { description },
-        429 => TelegramError::TooManyRequests { wait: Duration::from_secs(retry_after.unwrap_or(1).max(1)) },
+        429 => {
+            let wait = Duration::from_secs(retry_after.unwrap_or(1).max(1));
+            TelegramError::TooManyRequests { wait: wait.min(LONGEST_WAIT) }
+        }
         500.. => TelegramError::Unreachable { reason: description, is_unsent: false },
         _ => TelegramError::Refused { status, description },
     }
@@ -235,18 +242,6 @@ fn unreachable(error: reqwest::Error) -> TelegramError {
 
 fn bad_answer(reason: &str) -> TelegramError {
     TelegramError::BadAnswer { reason: reason.to_owned() }
-}
-
-/// The body of an answer; `None` if it is longer than `most`.
-async fn read(mut response: reqwest::Response, most: usize) -> Result<Option<Vec<u8>>, TelegramError> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-        if body.len() + chunk.len() > most {
-            return Ok(None);
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(Some(body))
 }
 
 /// Digits, a colon, and letters.
@@ -295,6 +290,8 @@ mod tests {
         let wait =
             json!({ "ok": false, "description": "Too Many Requests", "parameters": { "retry_after": 7 } });
         assert_eq!(of(429, wait), TelegramError::TooManyRequests { wait: Duration::from_secs(7) });
+        let forever = json!({ "ok": false, "parameters": { "retry_after": u64::MAX } });
+        assert_eq!(of(429, forever), TelegramError::TooManyRequests { wait: LONGEST_WAIT });
         let long = json!({ "ok": false, "description": "x".repeat(10_000) });
         assert!(of(400, long).to_string().len() < 300);
     }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::api::TelegramBot;
 use super::target::{CHANNEL, TelegramChat};
 use crate::file::ChannelFile;
+use crate::inbox::FORWARDED;
 use crate::types::ChannelMessage;
 
 /// The largest picture that is downloaded. Telegram sends each in several sizes.
@@ -38,6 +39,11 @@ struct Incoming {
     document: Option<Attached>,
     voice: Option<Attached>,
     audio: Option<Attached>,
+    /// Set if someone else wrote the message.
+    forward_origin: Option<Value>,
+    forward_date: Option<Value>,
+    /// Set if another bot wrote the message for its sender.
+    via_bot: Option<Value>,
     /// Set for events of a group, such as a new member.
     new_chat_members: Option<Value>,
     left_chat_member: Option<Value>,
@@ -115,7 +121,7 @@ impl Incoming {
         let is_group = match self.chat.kind.as_str() {
             "private" => false,
             "group" | "supergroup" => true,
-            // Nobody can be answered in a channel.
+            // A channel of Telegram has no senders to answer.
             _ => return None,
         };
         // Two bots that answer each other never end.
@@ -136,6 +142,9 @@ impl Incoming {
         let topic = self.message_thread_id.filter(|_| self.is_topic_message);
         let mut metadata = Map::new();
         metadata.insert("sender_name".to_owned(), from.name().into());
+        if self.forward_origin.is_some() || self.forward_date.is_some() || self.via_bot.is_some() {
+            metadata.insert(FORWARDED.to_owned(), true.into());
+        }
         Some(ChannelMessage {
             channel: CHANNEL.to_owned(),
             sender: from.id.to_string(),

@@ -45,6 +45,18 @@ fn a_direct_message_has_its_sender_its_chat_and_its_number() {
 }
 
 #[test]
+fn a_message_of_someone_else_is_noted_as_such() {
+    let is_noted = |message: Value| {
+        let read = read(&update(message), &bot(), true).unwrap();
+        read.metadata.get(FORWARDED) == Some(&json!(true))
+    };
+    assert!(!is_noted(json!({ "text": "hello" })));
+    assert!(is_noted(json!({ "text": "hello", "forward_origin": { "type": "hidden_user" } })));
+    assert!(is_noted(json!({ "text": "hello", "forward_date": 1_700_000_000 })));
+    assert!(is_noted(json!({ "text": "hello", "via_bot": { "id": 8, "is_bot": true } })));
+}
+
+#[test]
 fn in_a_group_only_a_mention_or_a_reply_is_for_the_bot() {
     assert_eq!(content(&in_group(json!({ "text": "who is there?" }))), None);
     assert_eq!(

@@ -26,7 +26,7 @@ const CONFLICT_PAUSE: Duration = Duration::from_secs(3);
 /// The longest wait that Telegram may ask for.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// A server that answers an empty list at once must not be asked in a busy loop.
+/// A server that answers with nothing new at once must not be asked in a busy loop.
 const SHORTEST_POLL: Duration = Duration::from_millis(200);
 
 pub(super) struct TelegramListener {
@@ -84,15 +84,18 @@ impl TelegramListener {
                 wait = self.poll_wait;
                 self.status.note(Trigger::Reached);
                 tracing::info!(bot = %bot.username, "connected to Telegram");
-            } else if updates.is_empty() {
-                let pause = SHORTEST_POLL.saturating_sub(asked.elapsed());
-                stop.run_until_cancelled(sleep(pause)).await?;
             }
+            let confirmed = offset;
             for update in &updates {
                 self.accept(update, &bot).await;
                 if let Some(number) = incoming::number(update) {
                     offset = Some(offset.unwrap_or(i64::MIN).max(number.saturating_add(1)));
                 }
+            }
+            // Nothing is new, or nothing of it has a number that could be confirmed.
+            if offset == confirmed {
+                let pause = SHORTEST_POLL.saturating_sub(asked.elapsed());
+                stop.run_until_cancelled(sleep(pause)).await?;
             }
         }
     }

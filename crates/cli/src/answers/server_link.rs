@@ -132,7 +132,7 @@ mod unix {
 
     /// Why a server cannot be used.
     enum Refusal {
-        /// It does not run any more.
+        /// The server no longer runs.
         Abandoned,
         Reason(String),
     }

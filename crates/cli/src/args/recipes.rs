@@ -27,7 +27,7 @@ pub enum RecipesCommand {
 /// Create the task of a recipe
 ///
 /// Asks for what the recipe reads, writes it to the configuration file, creates the task, and offers a trial run. What is not
-/// configured is left out.
+/// configured is skipped.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob recipes add briefing"

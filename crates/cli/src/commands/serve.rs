@@ -10,6 +10,7 @@ mod readiness;
 mod reload;
 mod settings_in_effect;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,27 +103,7 @@ async fn serve(
     let answers = ControlAnswers::new(system.clone(), config);
     let control_socket = ControlSocket::open(&home, &address_file::server_id(), answers, server.control());
     let clients = control_socket.clients();
-    let model = default_model(system).await;
-    let urls = server_urls(&config.server, server.address().port(), &MachineOnNetwork::detect());
-    let network_key = if args.lan { Some(lan::fresh_key(&app.keys).await?) } else { None };
-    let mut facts = vec![
-        ("Engine", engine_line(app, config)),
-        ("Model", model),
-        ("Agent", system.agent().unwrap_or("none (directly to the engine)").to_owned()),
-    ];
-    facts.extend(lan::url_facts(&urls));
-    facts.extend(lan::key_fact(&urls, network_key.as_ref()));
-    // A closed stdout does not stop the server.
-    if let Err(error) = print_facts(&facts) {
-        tracing::info!(%error, "cannot print the summary");
-    }
-    if let Some(key) = &network_key {
-        lan::print_access(key, &config.server, &urls);
-    }
-    if !app.keys.snapshot().has_keys() {
-        warn_if_open(server.address(), &config.server);
-    }
-
+    print_summary(app, config, &args, server.address()).await?;
     if config.scheduler.enabled {
         app.scheduler.start();
     }
@@ -163,6 +144,28 @@ async fn serve(
         }
         stop = open_app::second_signal("answers", longest, signals) => Ok(stop.exit_code()),
     }
+}
+
+/// Prints the engine, the model and the URLs, with `--lan` a key, and a warning if anyone can use the server.
+async fn print_summary(app: &App, config: &Config, args: &ServeArgs, address: SocketAddr) -> Result<()> {
+    let model = default_model(&app.system).await;
+    let urls = server_urls(&config.server, address.port(), &MachineOnNetwork::detect());
+    let network_key = if args.lan { Some(lan::fresh_key(&app.keys).await?) } else { None };
+    let agent = app.system.agent().unwrap_or("none (directly to the engine)");
+    let mut facts = vec![("Engine", engine_line(app, config)), ("Model", model), ("Agent", agent.to_owned())];
+    facts.extend(lan::url_facts(&urls));
+    facts.extend(lan::key_fact(&urls, network_key.as_ref()));
+    // A closed stdout does not stop the server.
+    if let Err(error) = print_facts(&facts) {
+        tracing::info!(%error, "cannot print the summary");
+    }
+    if let Some(key) = &network_key {
+        lan::print_access(key, &config.server, &urls);
+    }
+    if !app.keys.snapshot().has_keys() {
+        warn_if_open(address, &config.server);
+    }
+    Ok(())
 }
 
 /// Serves until `shutdown`, then waits for answers and tasks in progress. Returns how many answers were cut off.

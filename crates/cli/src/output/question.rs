@@ -18,41 +18,35 @@ pub fn is_interactive() -> bool {
 pub fn yes_or_no(question: &str) -> Result<bool> {
     screen::without_bars(|| {
         write!(anstream::stderr(), "{question} [y/N] ")?;
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer).context("cannot read the answer")?;
-        Ok(is_yes(&answer))
+        Ok(is_yes(&read_line().context("cannot read the answer")?))
     })
 }
 
-/// Asks for a line of text on stderr. An empty answer is the default.
-pub fn text(question: &str, default: &str) -> Result<String> {
-    screen::without_bars(|| {
-        let usual = if default.is_empty() { String::new() } else { format!(" [{default}]") };
-        write!(anstream::stderr(), "{question}{usual}: ")?;
-        let mut answer = String::new();
-        let length = io::stdin().read_line(&mut answer).context("cannot read the answer")?;
-        // The end of the input is no answer.
-        ensure!(length > 0, "the input ended before all questions were answered.");
-        Ok(match answer.trim() {
-            "" => default.to_owned(),
-            answer => answer.to_owned(),
+/// Asks for a line of text on stderr. An empty answer is the default. Progress bars are hidden meanwhile.
+pub async fn text(question: &str, default: &str) -> Result<String> {
+    let usual = if default.is_empty() { String::new() } else { format!(" [{default}]") };
+    let shown = format!("{question}{usual}: ");
+    let asking = move || {
+        screen::without_bars(|| {
+            write!(anstream::stderr(), "{shown}")?;
+            read_line()
         })
+    };
+    // On a thread, so that Ctrl-C is noticed.
+    let line = tokio::task::spawn_blocking(asking).await?.context("cannot read the answer")?;
+    // The end of the input is no answer.
+    ensure!(!line.is_empty(), "the input ended before all questions were answered.");
+    Ok(match line.trim() {
+        "" => default.to_owned(),
+        answer => answer.to_owned(),
     })
 }
 
-/// Asks for a line on stderr. An empty answer is `likely`.
-pub async fn text_line(question: &str, likely: &str) -> Result<String> {
-    match likely {
-        "" => write!(anstream::stderr(), "{question}: ")?,
-        likely => write!(anstream::stderr(), "{question} [{likely}]: ")?,
-    }
-    // On a thread, so that Ctrl-C is noticed.
-    let line = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        io::stdin().lock().take(MAX_LINE_BYTES).read_line(&mut line).map(|_| line)
-    });
-    let line = line.await?.context("cannot read the answer")?;
-    Ok(if line.trim().is_empty() { likely.to_owned() } else { line.trim().to_owned() })
+/// The next line of stdin with its end; empty at the end of the input. Blocks.
+pub fn read_line() -> io::Result<String> {
+    let mut line = String::new();
+    io::stdin().lock().take(MAX_LINE_BYTES).read_line(&mut line)?;
+    Ok(line)
 }
 
 fn is_yes(answer: &str) -> bool {

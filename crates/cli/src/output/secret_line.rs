@@ -1,12 +1,11 @@
 //! Reads a secret that the user types. A terminal does not show it.
 
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, Result, bail};
 use secrecy::SecretString;
 
-/// The longest secret that is read, in bytes.
-const MAX_BYTES: u64 = 4_096;
+use crate::output::question::read_line;
 
 /// Asks on stderr if input is a terminal, and reads one line of it. Dropping the future shows typed text again.
 pub async fn read_secret(question: &str) -> Result<SecretString> {
@@ -15,11 +14,7 @@ pub async fn read_secret(question: &str) -> Result<SecretString> {
     if is_terminal {
         write!(anstream::stderr(), "{question}")?;
     }
-    let line = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        io::stdin().lock().take(MAX_BYTES).read_line(&mut line).map(|_| line)
-    });
-    let line = line.await?.context("cannot read the secret")?;
+    let line = tokio::task::spawn_blocking(read_line).await?.context("cannot read the secret")?;
     drop(hidden);
     if is_terminal {
         writeln!(anstream::stderr())?;

@@ -1,17 +1,17 @@
 //! `hob chat`: in a terminal, and piped.
 
-use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+mod piped;
+mod saved;
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use hob_testkit::{FakeServer, Hold, Reply};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::fakes::{self, END, piece};
-use crate::home::{Home, Ran, engines_config};
+use crate::home::{Home, engines_config};
 use crate::terminal::{ALT_ENTER, CTRL_C, CTRL_D, Terminal};
 
 fn home(ollama: &FakeServer) -> Home {
@@ -197,54 +197,6 @@ async fn answers_use_the_memory_until_it_is_disabled() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_saved_and_continued() {
-    let ollama = answering([saying("Paris."), saying("Madrid."), saying("Rom."), saying("Lisbon.")]).await;
-    let home = home(&ollama);
-    let mut terminal = Terminal::start(&home, &["chat"]);
-    terminal.line("Capital of France?").await;
-    terminal.sees("Paris.").await;
-    terminal.line("/quit").await;
-    assert_eq!(terminal.end().await, Some(0));
-
-    let ran = home.run_with_stdin(&["chat", "--continue"], b"Of Spain?\n").await;
-    assert_eq!(ran, Ran { code: Some(0), stdout: "Madrid.\n".into(), stderr: String::new() });
-    let france = [user("Capital of France?"), assistant("Paris."), user("Of Spain?")];
-    assert_eq!(asked(&ollama)[1], json!(france));
-
-    let other = home.run_with_stdin(&["chat"], b"Of Italy?\n").await;
-    assert_eq!((other.code, other.stdout.as_str()), (Some(0), "Rom.\n"));
-    assert_eq!(asked(&ollama)[2], json!([user("Of Italy?")]), "another conversation");
-
-    let listed = home.run(&["chat", "--list"]).await;
-    let lines: Vec<&str> = listed.stdout.lines().collect();
-    assert!(lines[1].contains("Of Italy?") && lines[2].contains("Capital of France?"), "{}", listed.stdout);
-
-    let mut terminal = Terminal::start(&home, &["chat", "--resume", "1"]);
-    terminal.sees("1 turn before").await;
-    terminal.sees("> Of Spain?").await;
-    terminal.sees("Madrid.").await;
-    terminal.line("Of Portugal?").await;
-    terminal.sees("Lisbon.").await;
-    assert_eq!(asked(&ollama)[3].as_array().map(Vec::len), Some(5));
-}
-
-#[tokio::test]
-async fn a_retry_replaces_the_saved_answer() {
-    let ollama = answering([saying("Bad."), saying("Good."), saying("Sure.")]).await;
-    let home = home(&ollama);
-    let mut terminal = Terminal::start(&home, &["chat"]);
-    terminal.line("Well?").await;
-    terminal.sees("Bad.").await;
-    terminal.line("/retry").await;
-    terminal.sees("Good.").await;
-    terminal.line("/quit").await;
-    assert_eq!(terminal.end().await, Some(0));
-    let ran = home.run_with_stdin(&["chat", "-c"], b"Really?").await;
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert_eq!(asked(&ollama)[2], json!([user("Well?"), assistant("Good."), user("Really?")]));
-}
-
-#[tokio::test]
 async fn a_message_may_have_several_lines() {
     let ollama = answering([saying("Yes.")]).await;
     let home = home(&ollama);
@@ -264,31 +216,6 @@ async fn a_message_may_have_several_lines() {
         terminal.sees("Yes.").await;
         assert_eq!(asked(&ollama).last(), Some(&json!([user(expected)])));
     }
-}
-
-#[tokio::test]
-async fn the_history_is_readable_by_its_owner_only() {
-    let ollama = answering([saying("Yes.")]).await;
-    let home = home(&ollama);
-    let mut terminal = Terminal::start(&home, &["chat"]);
-    terminal.line("Remember this").await;
-    terminal.sees("Yes.").await;
-    terminal.line(" my secret").await;
-    terminal.sees("Yes.").await;
-    terminal.sees("> ").await;
-    terminal.keys(CTRL_D).await;
-    assert_eq!(terminal.end().await, Some(0));
-    let file = home.directory().join("chat_history");
-    let text = std::fs::read_to_string(&file).expect("a file");
-    assert!(text.contains("Remember this") && !text.contains("secret"), "{text}");
-    let mode = std::fs::metadata(&file).expect("a file").permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
-
-    let mut terminal = Terminal::start(&home, &["chat"]);
-    terminal.sees("> ").await;
-    terminal.keys("\u{1b}[A\r").await;
-    terminal.sees("Yes.").await;
-    assert_eq!(asked(&ollama)[2], json!([user("Remember this")]));
 }
 
 #[tokio::test]
@@ -316,97 +243,6 @@ async fn a_signal_at_the_prompt_leaves_the_terminal_as_it_was() {
     terminal.signal(Signal::TERM);
     assert_eq!(terminal.end().await, Some(143));
     assert!(terminal.has_echo());
-}
-
-#[tokio::test]
-async fn a_chat_works_without_a_database() {
-    let ollama = answering([saying("Yes.")]).await;
-    let home = home(&ollama);
-    std::fs::write(home.directory().join("hob.db"), "no database").expect("a file");
-    let ran = home.run_with_stdin(&["chat"], b"q").await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Yes.\n"));
-    assert!(ran.stderr.contains("warning: this conversation is not saved"), "{}", ran.stderr);
-    let ran = home.run_with_stdin(&["chat", "--continue"], b"q").await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
-}
-
-#[tokio::test]
-async fn piped_input_is_one_message_and_only_the_answer_is_printed() {
-    let ollama = answering([saying("**Paris**, \\u001b[31mof course.")]).await;
-    let home = home(&ollama);
-    let ran = home.run_with_stdin(&["chat"], b"Capital?\nOf France.\n").await;
-    let stdout = "**Paris**, \u{1b}[31mof course.\n".to_owned();
-    assert_eq!(ran, Ran { code: Some(0), stdout, stderr: String::new() });
-    assert_eq!(asked(&ollama), [json!([user("Capital?\nOf France.")])]);
-}
-
-#[tokio::test]
-async fn with_piped_input_a_signal_stops_the_answer_and_saves_the_part() {
-    let ollama = answering([Reply::ndjson(piece("Half")).then_silence(), saying("The rest.")]).await;
-    let home = home(&ollama);
-    let mut child = home.hob(&["chat"]).stdin(Stdio::piped()).spawn().expect("hob starts");
-    let mut stdin = child.stdin.take().expect("a pipe");
-    stdin.write_all(b"Tell me.").await.expect("hob reads");
-    drop(stdin);
-    let mut answered = [0; 4];
-    child.stdout.as_mut().expect("a pipe").read_exact(&mut answered).await.expect("a piece");
-    assert_eq!(&answered, b"Half");
-    let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)).expect("hob runs");
-    kill_process(pid, Signal::INT).expect("hob runs");
-    assert_eq!(child.wait().await.expect("hob ends").code(), Some(130));
-    ollama.hung_up(1).await;
-    let ran = home.run_with_stdin(&["chat", "--continue"], b"Go on.").await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "The rest.\n"));
-    assert_eq!(asked(&ollama)[1], json!([user("Tell me."), assistant("Half"), user("Go on.")]));
-}
-
-#[tokio::test]
-async fn an_answer_is_saved_if_its_reader_closes_the_pipe() {
-    let hold = Hold::new();
-    let first = Reply::ndjson(piece("One.\\n")).then_held(&hold, piece("Two.\\n") + END);
-    let ollama = answering([first, saying("Three.")]).await;
-    let home = home(&ollama);
-    let mut child = home.hob(&["chat"]).stdin(Stdio::piped()).spawn().expect("hob starts");
-    let mut stdin = child.stdin.take().expect("a pipe");
-    stdin.write_all(b"Count.").await.expect("hob reads");
-    drop(stdin);
-    let mut stdout = child.stdout.take().expect("a pipe");
-    stdout.read_exact(&mut [0; 5]).await.expect("a line");
-    // As `head -1` does.
-    drop(stdout);
-    hold.release();
-    let ran = Ran::from(child.wait_with_output().await.expect("hob ends"));
-    assert_eq!(ran, Ran { code: Some(0), stdout: String::new(), stderr: String::new() });
-
-    let ran = home.run_with_stdin(&["chat", "--continue"], b"Go on.").await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Three.\n"));
-    assert_eq!(asked(&ollama)[1], json!([user("Count."), assistant("One.\nTwo.\n"), user("Go on.")]));
-}
-
-#[tokio::test]
-async fn a_missing_conversation_fails_before_stdin_is_read() {
-    let home = Home::with_engines(&[]);
-    let ran = home.run(&["chat", "--resume", "77"]).await;
-    let stderr = "error: conversation 77 does not exist. 'hob chat --list', or /list in the chat, lists the saved conversations.\n";
-    assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr: stderr.into() });
-}
-
-#[tokio::test]
-async fn with_piped_input_the_exit_code_reports_failure() {
-    let ollama = answering([Reply::ndjson(piece("Par")).then_cut()]).await;
-    let home = home(&ollama);
-    let ran = home.run_with_stdin(&["chat"], b"q").await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "Par\n"));
-    assert!(ran.stderr.starts_with("error: ollama broke off its answer"), "{}", ran.stderr);
-    for (arguments, stdin, expected) in [
-        (&["chat"][..], &b" \n"[..], "error: the question is empty.\n"),
-        (&["chat", "--resume", "7"], b"q", "error: conversation 7 does not exist."),
-    ] {
-        let ran = home.run_with_stdin(arguments, stdin).await;
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{arguments:?}");
-        assert!(ran.stderr.starts_with(expected), "{}", ran.stderr);
-    }
-    assert_eq!(home.run(&["chat", "--resume", "x"]).await.code, Some(2));
 }
 
 /// An Ollama that lists its models only for the first request, which checks whether it is running. For every
@@ -451,28 +287,6 @@ async fn ctrl_c_stops_a_waiting_command_and_a_signal_stops_the_program() {
     in_vain.recv().await.expect("a request");
     terminal.signal(Signal::TERM);
     assert_eq!(terminal.end().await, Some(143));
-}
-
-#[tokio::test]
-async fn a_retry_leaves_turns_of_other_processes_unchanged() {
-    let replies = ["Bad.", "There.", "Good.", "Sure."].map(saying);
-    let ollama = answering(replies).await;
-    let home = home(&ollama);
-    let mut terminal = Terminal::start(&home, &["chat"]);
-    terminal.line("Well?").await;
-    terminal.sees("Bad.").await;
-    // The turn is saved before the next prompt.
-    terminal.sees("> ").await;
-    let elsewhere = home.run_with_stdin(&["chat", "-c"], b"Elsewhere?").await;
-    assert_eq!(elsewhere.stdout, "There.\n", "{}", elsewhere.stderr);
-    terminal.line("/retry").await;
-    terminal.sees("Good.").await;
-    terminal.line("/quit").await;
-    assert_eq!(terminal.end().await, Some(0));
-    let ran = home.run_with_stdin(&["chat", "-c"], b"Really?").await;
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let said = [user("Well?"), assistant("Good."), user("Elsewhere?"), assistant("There."), user("Really?")];
-    assert_eq!(asked(&ollama)[3], json!(said));
 }
 
 #[tokio::test]

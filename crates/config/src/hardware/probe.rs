@@ -2,13 +2,10 @@
 
 use std::future::Future;
 use std::io::ErrorKind;
-use std::process::Stdio;
 use std::time::Duration;
 
-use hob_process::{Need, command};
+use hob_process::{Need, bounded_output, command};
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::Child;
 
 use crate::hardware::format::printable;
 
@@ -43,47 +40,16 @@ async fn ask_until(
 ) -> Result<Option<String>, ProbeError> {
     let failed = |complaint: String| ProbeError::Failed { program: program.to_owned(), complaint };
     let mut command = command(program, &[Need::Basics, Need::Compute]);
-    command
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    let mut child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(error.to_string())),
-    };
-    let answer = tokio::select! {
-        answer = hear(&mut child) => Some(answer),
-        () = deadline => None,
-    };
-    match answer {
-        Some(Ok(Answer { success: true, output, .. })) => Ok(Some(output)),
-        Some(Ok(Answer { output, errors, .. })) => Err(failed(complaint(&errors, &output))),
-        Some(Err(error)) => Err(failed(error.to_string())),
-        // Dropping the child kills it. It is not waited for: a process stuck in a driver dies late.
-        None => Err(ProbeError::Timeout { program: program.to_owned() }),
+    tokio::select! {
+        ended = bounded_output(command.args(arguments), MOST_OUTPUT) => match ended {
+            Ok(ended) if ended.status.success() => Ok(Some(ended.stdout)),
+            Ok(ended) => Err(failed(complaint(&ended.stderr, &ended.stdout))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(error.to_string())),
+        },
+        // The program is killed and not waited for: a process stuck in a driver dies late.
+        () = deadline => Err(ProbeError::Timeout { program: program.to_owned() }),
     }
-}
-
-struct Answer {
-    success: bool,
-    output: String,
-    errors: String,
-}
-
-async fn hear(child: &mut Child) -> std::io::Result<Answer> {
-    let (output, errors) = tokio::try_join!(bounded(child.stdout.take()), bounded(child.stderr.take()))?;
-    Ok(Answer { success: child.wait().await?.success(), output, errors })
-}
-
-async fn bounded(pipe: Option<impl AsyncRead + Unpin>) -> std::io::Result<String> {
-    let mut bytes = Vec::new();
-    if let Some(pipe) = pipe {
-        pipe.take(MOST_OUTPUT).read_to_end(&mut bytes).await?;
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The first line with text; drivers' tools print errors on either output.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hob_core::{Engine, ModelInfo};
-use parking_lot::Mutex;
+use hob_sync::Mutex;
 use tokio::time::Instant;
 
 use super::affinity;
@@ -345,3 +345,7 @@ impl Drop for HostSlot {
         }
     }
 }
+
+#[cfg(all(test, shuttle))]
+#[path = "host_table_interleaving_tests.rs"]
+mod interleavings;

@@ -1,3 +1,10 @@
+//! Which host answers, with hosts that behave as a test sets them.
+
+#[path = "failing_host_tests.rs"]
+mod failing_hosts;
+#[path = "hanging_host_tests.rs"]
+mod hanging_hosts;
+
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 
@@ -211,94 +218,6 @@ async fn a_conversation_stays_where_it_began() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_host_affects_no_caller_and_is_found_again() {
-    let (engine, hosts) = three(MultiHostOptions::default());
-    let request = question_for(1, &hosts);
-    assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
-    hosts[1].set(Behaviour::Gone);
-    let elsewhere = answer(&engine, &request).await.unwrap();
-    assert_ne!(elsewhere, hosts[1].address);
-    assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere, "its second home is always the same");
-
-    hosts[1].set(Behaviour::Well);
-    assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere, "not before the pause is over");
-    tokio::time::advance(BreakerOptions::default().pauses.first).await;
-    assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
-    assert_eq!(hosts[1].heard(), 2, "a host that returned is checked before it is asked");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_lost_before_its_first_delta_is_retried_once() {
-    let (engine, hosts) = three(MultiHostOptions::default());
-    let request = question_for(0, &hosts);
-    hosts[0].set(Behaviour::HangsUp);
-    let stream = engine.stream(&request).await.unwrap();
-    assert!(stream.deltas.map(Result::unwrap).collect::<Vec<_>>().await.len() == 3);
-    assert_eq!(asked(&hosts).iter().sum::<usize>(), 2);
-
-    hosts.iter().for_each(|host| host.set(Behaviour::HangsUp));
-    let error = answer(&engine, &request).await.unwrap_err();
-    assert!(matches!(error, EngineError::Interrupted { .. }), "{error}");
-    assert_eq!(asked(&hosts).iter().sum::<usize>(), 4, "a question that breaks hosts breaks two at most");
-}
-
-#[tokio::test(start_paused = true)]
-async fn nothing_is_asked_again_once_a_piece_is_out() {
-    let (engine, hosts) = three(MultiHostOptions::default());
-    let request = question_for(2, &hosts);
-    hosts[2].set(Behaviour::BreaksOff);
-    let deltas: Vec<_> = engine.stream(&request).await.unwrap().deltas.collect().await;
-    assert_eq!(deltas[0].as_ref().unwrap(), &Delta::text("half"));
-    assert!(matches!(deltas[1], Err(EngineError::Interrupted { .. })));
-    assert_eq!((deltas.len(), asked(&hosts)), (2, vec![0, 0, 1]));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_host_whose_answers_all_break_is_skipped() {
-    let (engine, hosts) = three(MultiHostOptions::default());
-    let request = question_for(2, &hosts);
-    hosts[2].set(Behaviour::BreaksOff);
-    for _ in 0..3 {
-        let deltas: Vec<_> = engine.stream(&request).await.unwrap().deltas.collect().await;
-        assert!(deltas.last().unwrap().is_err());
-    }
-    let deltas: Vec<_> = engine.stream(&request).await.unwrap().deltas.collect().await;
-    assert!(deltas.iter().all(Result::is_ok), "{deltas:?}");
-    assert_eq!(hosts[2].asked(), 3);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_host_that_only_lists_its_models_is_skipped_for_growing_times() {
-    let (engine, hosts) = three(MultiHostOptions::default());
-    let request = question_for(0, &hosts);
-    hosts[0].set(Behaviour::HangsUp);
-    for _ in 0..3 {
-        answer(&engine, &request).await.unwrap();
-        engine.list_models().await.unwrap();
-    }
-    let mut asked = Vec::new();
-    for _ in 0..8 {
-        tokio::time::advance(BreakerOptions::default().pauses.first).await;
-        engine.list_models().await.unwrap();
-        answer(&engine, &request).await.unwrap();
-        asked.push(hosts[0].asked());
-    }
-    assert_eq!(asked, [4, 4, 5, 5, 5, 5, 6, 6]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_that_may_have_been_sent_is_never_reported_as_unsent() {
-    for behaviour in [Behaviour::HangsUp, Behaviour::Refuses(500)] {
-        let (engine, hosts) = three(MultiHostOptions::default());
-        hosts.iter().for_each(|host| host.set(Behaviour::Lacks));
-        hosts[0].set(behaviour);
-        let error = answer(&engine, &question_for(0, &hosts)).await.unwrap_err();
-        assert!(!matches!(error, EngineError::ModelNotFound { .. }), "{error}");
-        assert_eq!(asked(&hosts), [1, 1, 1]);
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_host_that_does_not_tell_its_models_is_asked_all_the_same() {
     for status in [401, 404] {
         let (engine, hosts) = three(MultiHostOptions::default());
@@ -308,125 +227,6 @@ async fn a_host_that_does_not_tell_its_models_is_asked_all_the_same() {
             assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address, "{status}");
         }
         assert_eq!(hosts[1].heard(), 1, "and not for its list every time");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_that_may_have_been_charged_is_not_repeated() {
-    let (engine, hosts) = three(MultiHostOptions { resend: Resend::Never, ..MultiHostOptions::default() });
-    let request = question_for(0, &hosts);
-    hosts[0].set(Behaviour::HangsUp);
-    let error = answer(&engine, &request).await.unwrap_err();
-    assert!(matches!(error, EngineError::Interrupted { .. }), "{error}");
-    assert_eq!(asked(&hosts), [1, 0, 0]);
-    // Nothing was sent, so a second request costs nothing.
-    hosts[0].set(Behaviour::Gone);
-    assert_ne!(answer(&engine, &request).await.unwrap(), hosts[0].address);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_that_may_be_in_progress_is_not_repeated_elsewhere() {
-    let (engine, hosts) = three(MultiHostOptions::default());
-    let request = question_for(0, &hosts);
-    hosts[0].set(Behaviour::TimesOut);
-    let error = answer(&engine, &request).await.unwrap_err();
-    assert!(matches!(error, EngineError::Timeout { .. }), "{error}");
-    assert_eq!(asked(&hosts), [1, 0, 0]);
-    // A slow complete answer says nothing about the host, however often it happens.
-    for _ in 0..5 {
-        answer(&engine, &request).await.unwrap_err();
-    }
-    assert_eq!(asked(&hosts), [6, 0, 0]);
-    // After the third silent stream in a row the host is skipped.
-    for _ in 0..3 {
-        assert!(engine.stream(&request).await.is_err());
-    }
-    assert_ne!(answer(&engine, &request).await.unwrap(), hosts[0].address);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_that_waits_for_a_hanging_host_is_sent_elsewhere() {
-    let (engine, hosts) = three(MultiHostOptions::default());
-    let request = question_for(0, &hosts);
-    assert_eq!(answer(&engine, &request).await.unwrap(), hosts[0].address);
-    hosts[0].set(Behaviour::Hangs);
-    let began = Instant::now();
-    let elsewhere = answer(&engine, &request).await.unwrap();
-    assert_ne!(elsewhere, hosts[0].address);
-    assert_eq!(began.elapsed(), MultiHostOptions::default().health_check_after * MAX_FAILED_CHECKS);
-    // No other request waits for it.
-    assert_eq!(answer(&engine, &request).await.unwrap(), elsewhere);
-    assert_eq!(asked(&hosts)[0], 2);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_request_for_the_only_host_with_a_model_keeps_waiting() {
-    let (engine, hosts) = three(MultiHostOptions::default());
-    *hosts[2].models.lock().unwrap() = vec!["large"];
-    engine.list_models().await.unwrap();
-    hosts[2].set(Behaviour::Hangs);
-    let request = asking("large", "Hello?");
-    let waiting = timeout(Duration::from_secs(100), answer(&engine, &request)).await;
-    assert!(waiting.is_err(), "{waiting:?}");
-    // Once another host has the request, no caller waits for the hung one.
-    *hosts[1].models.lock().unwrap() = vec!["large"];
-    engine.list_models().await.unwrap();
-    let began = Instant::now();
-    assert_eq!(answer(&engine, &request).await.unwrap(), hosts[1].address);
-    assert!(began.elapsed() <= MultiHostOptions::default().health_check_after * MAX_FAILED_CHECKS);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_crowd_that_waits_for_a_host_looks_at_it_together() {
-    let (engine, hosts) = three(MultiHostOptions::default());
-    let request = question_for(0, &hosts);
-    answer(&engine, &request).await.unwrap();
-    hosts[0].set(Behaviour::Hangs);
-    let crowd = join_all((0..4).map(|_| answer(&engine, &request))).await;
-    assert!(crowd.iter().all(Result::is_ok), "{crowd:?}");
-    assert_eq!((hosts[0].asked(), hosts[0].looked.load(Ordering::Relaxed)), (5, MAX_FAILED_CHECKS as usize));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_host_that_is_slow_but_alive_is_waited_for() {
-    let (engine, hosts) = three(MultiHostOptions::default());
-    let request = question_for(0, &hosts);
-    answer(&engine, &request).await.unwrap();
-    hosts[0].set(Behaviour::Hangs);
-    let waiting = answer(&engine, &request);
-    tokio::pin!(waiting);
-    for _ in 0..10 {
-        // Only every second check fails, so the host does not count as hung.
-        hosts[0].set(Behaviour::Hangs);
-        let look = timeout(MultiHostOptions::default().health_check_after, &mut waiting).await;
-        assert!(look.is_err(), "it went elsewhere");
-        hosts[0].set(Behaviour::Well);
-        let look = timeout(MultiHostOptions::default().health_check_after, &mut waiting).await;
-        assert!(look.is_err(), "it went elsewhere");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_mistake_of_the_caller_does_not_skip_a_host() {
-    let (engine, hosts) = three(MultiHostOptions::default());
-    let request = question_for(0, &hosts);
-    hosts[0].set(Behaviour::Refuses(400));
-    for _ in 0..10 {
-        let error = answer(&engine, &request).await.unwrap_err();
-        assert!(matches!(error, EngineError::Refused { status: 400, .. }), "{error}");
-    }
-    assert_eq!(asked(&hosts), [10, 0, 0]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_host_that_is_full_or_loading_sends_its_callers_on() {
-    for status in [429, 503] {
-        let (engine, hosts) = three(MultiHostOptions::default());
-        hosts.iter().for_each(|host| host.set(Behaviour::Refuses(status)));
-        hosts[2].set(Behaviour::Well);
-        let request = question_for(0, &hosts);
-        assert_eq!(answer(&engine, &request).await.unwrap(), hosts[2].address, "{status}");
-        assert_eq!(asked(&hosts)[0], 1);
     }
 }
 
@@ -463,21 +263,6 @@ async fn a_host_that_returns_with_another_model_is_checked_again() {
     tokio::time::advance(BreakerOptions::default().pauses.longest).await;
     assert_ne!(answer(&engine, &request).await.unwrap(), hosts[0].address);
     assert_eq!((hosts[0].asked(), hosts[0].heard()), (0, 2));
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_hosts_the_error_names_all_and_the_first_that_returns_answers() {
-    let (engine, hosts) = three(MultiHostOptions::default());
-    hosts.iter().for_each(|host| host.set(Behaviour::Gone));
-    let error = answer(&engine, &question_for(0, &hosts)).await.unwrap_err().to_string();
-    for host in &hosts {
-        assert!(error.contains(&host.address), "{error}");
-    }
-    assert!(!engine.health().await);
-    assert!(engine.list_models().await.is_err());
-    hosts[1].set(Behaviour::Well);
-    assert_eq!(answer(&engine, &question_for(0, &hosts)).await.unwrap(), hosts[1].address);
-    assert!(engine.health().await);
 }
 
 #[tokio::test(start_paused = true)]

@@ -142,7 +142,9 @@ impl Endpoint {
             headers.insert(name.clone(), value);
         }
         let connect_timeout = DEFAULT_CONNECT_TIMEOUT.min(options.timeout);
-        let local = is_loopback(&url).then(|| {
+        // A simulated network has several machines, and only the direct client runs in it.
+        let is_direct = is_loopback(&url) || cfg!(simulation);
+        let local = is_direct.then(|| {
             let options = DirectOptions {
                 headers: headers.clone(),
                 connect_timeout,

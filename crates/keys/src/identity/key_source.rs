@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use hob_core::Clock;
-use hob_net::{HttpClientOptions, ProxyUse, USER_AGENT, http_client, root_cause};
+use hob_net::{HttpClientOptions, ProxyUse, USER_AGENT, http_client, response_body, root_cause};
 use jiff::{SignedDuration, Timestamp};
 use reqwest::{Client, Url, header};
 use tokio::io::AsyncReadExt;
@@ -210,20 +210,14 @@ fn web_place(text: &str) -> Result<Place, IdentityError> {
 async fn fetch_url(client: &Client, url: &Url) -> Result<(Vec<u8>, Duration), FetchError> {
     let failed = |error: reqwest::Error| FetchError::Http(root_cause(&error));
     let request = client.get(url.clone()).header(header::ACCEPT, "application/json");
-    let mut response = request.send().await.map_err(failed)?;
+    let response = request.send().await.map_err(failed)?;
     if response.status() != 200 {
         return Err(FetchError::Status(response.status().as_u16()));
     }
     let fresh =
         fresh_for(response.headers().get(header::CACHE_CONTROL).and_then(|value| value.to_str().ok()));
-    let mut text = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(failed)? {
-        if text.len() + chunk.len() > LARGEST_SET {
-            return Err(FetchError::TooLarge(LARGEST_SET));
-        }
-        text.extend_from_slice(&chunk);
-    }
-    Ok((text, fresh))
+    let text = response_body(response, LARGEST_SET).await.map_err(failed)?;
+    Ok((text.ok_or(FetchError::TooLarge(LARGEST_SET))?, fresh))
 }
 
 /// What `max-age` says, within limits.

@@ -142,7 +142,12 @@ impl Worker<'_> {
         for (at, choice) in chosen {
             self.alive[at].take(choice);
         }
+        self.check_guesses(guessed);
+    }
 
+    /// Continues with the guesses that are right, and chooses the token after each.
+    fn check_guesses(&mut self, guessed: Vec<ReadGuesses>) {
+        let (Some(context), loaded) = (&self.context, self.loaded) else { return };
         for ReadGuesses { at, row: before, tokens } in guessed {
             let sequence = &mut self.alive[at];
             // The text decides whether the answer continues.

@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use jiff::Timestamp;
-use jiff::civil::Date;
 use secrecy::ExposeSecret;
 use tokio::time::timeout;
 
 use super::command::Command;
+use super::fetched::{FetchedParts, size, summary, uid_of};
+use super::folder_name::modified_utf7;
+use super::query::MailQuery;
 use super::response::{
     Fragment, ImapResponse, ImapStatus, ResponseValue, is_free_text, literal_length, malformed, number,
     read_response,
 };
-use crate::account::{ImapAccount, MailSecurity};
-use crate::connection::{Endpoint, MailConnection, within};
+use crate::account::{MailAccount, MailSecurity};
+use crate::connection::{MailConnection, within};
 use crate::error::MailError;
 use crate::message::MailSummary;
 
@@ -35,6 +36,12 @@ const MAX_RESPONSE: usize = MAX_MESSAGE + MAX_LINE;
 /// The most responses to one command.
 const MAX_RESPONSES: usize = 20_000;
 
+/// The most messages that a search finds.
+const MAX_FOUND: usize = 1_000_000;
+
+/// The most literals of one response. Hob asks for one of each message.
+const MAX_LITERALS: usize = 100;
+
 /// The most messages whose headers are asked for at once.
 const BATCH: usize = 50;
 
@@ -48,18 +55,6 @@ pub struct FolderState {
     pub uid_validity: u32,
     /// The number of messages.
     pub exists: u32,
-}
-
-/// Which messages to find. Everything that is set must match.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MailQuery {
-    /// The server compares days only.
-    pub since: Option<Date>,
-    pub unread: bool,
-    pub from: Option<String>,
-    pub subject: Option<String>,
-    /// Anywhere in the message.
-    pub text: Option<String>,
 }
 
 /// Why a wait ended.
@@ -96,20 +91,13 @@ struct Answer {
     exists: Option<u32>,
     uid_validity: Option<u32>,
     found: Vec<u32>,
-    messages: Vec<Vec<(String, ResponseValue)>>,
+    messages: Vec<FetchedParts>,
 }
 
 impl ImapSession {
     /// Connects and logs in.
-    pub async fn open(account: &ImapAccount) -> Result<Self, MailError> {
-        let endpoint = Endpoint {
-            host: account.host.clone(),
-            port: account.port,
-            security: account.security,
-            authorities: account.authorities.clone(),
-            timeout: account.timeout,
-        };
-        let connection = MailConnection::open(&endpoint).await?;
+    pub async fn open(account: &MailAccount) -> Result<Self, MailError> {
+        let connection = MailConnection::open(account).await?;
         let mut session = ImapSession {
             connection,
             capabilities: Vec::new(),
@@ -119,7 +107,7 @@ impl ImapSession {
         };
         within(account.timeout, session.greeting()).await?;
         if account.security == MailSecurity::StartTls {
-            session = session.start_tls(&endpoint).await?;
+            session = session.start_tls(account).await?;
         }
         if session.capabilities.is_empty() {
             session.run("CAPABILITY", Command::new("CAPABILITY")).await?;
@@ -140,25 +128,25 @@ impl ImapSession {
             ImapResponse::Status { status: ImapStatus::Bye, text, .. } => {
                 Err(MailError::Refused { command: "connection", reply: text })
             }
-            // A connection that is logged in already belongs to nobody that Hob knows.
+            // PREAUTH too: Hob does not know whose mailbox that is.
             _ => Err(malformed("a greeting that is not one")),
         }
     }
 
-    async fn start_tls(mut self, endpoint: &Endpoint) -> Result<Self, MailError> {
+    async fn start_tls(mut self, account: &MailAccount) -> Result<Self, MailError> {
         if self.capabilities.is_empty() {
             self.run("CAPABILITY", Command::new("CAPABILITY")).await?;
         }
         if !self.has("STARTTLS") {
-            return Err(MailError::NoStartTls { host: endpoint.host.clone() });
+            return Err(MailError::NoStartTls { host: account.host.clone() });
         }
         self.run("STARTTLS", Command::new("STARTTLS")).await?;
-        let connection = self.connection.start_tls(endpoint).await?;
+        let connection = self.connection.start_tls(account).await?;
         // What was offered before TLS may have been changed on the way.
         Ok(ImapSession { connection, capabilities: Vec::new(), ..self })
     }
 
-    async fn log_in(&mut self, account: &ImapAccount) -> Result<(), MailError> {
+    async fn log_in(&mut self, account: &MailAccount) -> Result<(), MailError> {
         let (user, password) = (account.user.as_str(), account.password.expose_secret());
         if user.contains('\0') || password.contains('\0') {
             return Err(MailError::Credentials);
@@ -186,22 +174,7 @@ impl ImapSession {
 
     /// The messages of the open folder that match, oldest first.
     pub async fn search(&mut self, query: &MailQuery) -> Result<Vec<u32>, MailError> {
-        let texts = [("FROM", &query.from), ("SUBJECT", &query.subject), ("TEXT", &query.text)];
-        let mut command = Command::new("UID SEARCH");
-        // Some servers refuse to search with any other name of a character set, and some with this one where it is not needed.
-        if texts.iter().any(|(_, text)| text.as_deref().is_some_and(|text| !text.is_ascii())) {
-            command = command.words("CHARSET UTF-8");
-        }
-        command = command.words(if query.unread { "UNSEEN" } else { "ALL" });
-        if let Some(since) = query.since {
-            command = command.words(&format!("SINCE {}", since.strftime("%-d-%b-%Y")));
-        }
-        for (name, text) in texts {
-            if let Some(text) = text {
-                command = command.words(name).text(text);
-            }
-        }
-        let mut found = self.run("UID SEARCH", command).await?.found;
+        let mut found = self.run("UID SEARCH", query.command()).await?.found;
         found.sort_unstable();
         found.dedup();
         Ok(found)
@@ -371,7 +344,12 @@ impl ImapSession {
                     };
                 }
                 ImapResponse::Exists(count) => answer.exists = Some(count),
-                ImapResponse::Search(found) => answer.found.extend(found),
+                ImapResponse::Search(found) => {
+                    answer.found.extend(found);
+                    if answer.found.len() > MAX_FOUND {
+                        return Err(malformed("more messages than a folder has"));
+                    }
+                }
                 ImapResponse::Fetch(parts) => {
                     bytes += parts.iter().map(|(name, value)| name.len() + size(value)).sum::<usize>();
                     if bytes > MAX_RESPONSE {
@@ -413,6 +391,10 @@ impl ImapSession {
         let mut fragments = Vec::new();
         let mut bytes = 0;
         loop {
+            // Each literal is a fragment, and the line after it another one.
+            if fragments.len() > 2 * MAX_LITERALS {
+                return Err(malformed("too many literals"));
+            }
             let line = self.connection.read_line(MAX_LINE).await?;
             bytes += line.len();
             let literal = match fragments.is_empty() && is_free_text(&line) {
@@ -433,100 +415,7 @@ impl ImapSession {
     }
 }
 
-fn size(value: &ResponseValue) -> usize {
-    match value {
-        ResponseValue::Atom(bytes) | ResponseValue::Text(bytes) => bytes.len(),
-        ResponseValue::List(values) => values.iter().map(size).sum(),
-    }
-}
-
-fn uid_of(parts: &[(String, ResponseValue)]) -> Option<u32> {
-    parts.iter().find_map(|(name, value)| match value {
-        ResponseValue::Atom(digits) if name == "UID" => number(digits),
-        _ => None,
-    })
-}
-
-fn summary(parts: &[(String, ResponseValue)]) -> Option<MailSummary> {
-    let (mut is_read, mut received) = (false, None);
-    let mut header: &[u8] = &[];
-    for (name, value) in parts {
-        match (name.as_str(), value) {
-            ("FLAGS", ResponseValue::List(flags)) => {
-                let is_seen = |flag: &ResponseValue| matches!(flag, ResponseValue::Atom(name) if name.eq_ignore_ascii_case(b"\\Seen"));
-                is_read = flags.iter().any(is_seen);
-            }
-            ("INTERNALDATE", ResponseValue::Text(text)) => received = internal_date(text),
-            (name, ResponseValue::Text(bytes)) if name.starts_with("BODY[HEADER]") => {
-                header = bytes.as_slice()
-            }
-            _ => {}
-        }
-    }
-    Some(MailSummary { uid: uid_of(parts)?, received, is_read, ..MailSummary::of_header(header) })
-}
-
-/// `17-Jul-1996 02:44:25 -0700`.
-fn internal_date(text: &[u8]) -> Option<Timestamp> {
-    let text = std::str::from_utf8(text).ok()?.trim();
-    Timestamp::strptime("%d-%b-%Y %H:%M:%S %z", text).ok()
-}
-
 /// The token of PLAIN (RFC 4616).
 fn plain_token(user: &str, password: &str) -> String {
     STANDARD.encode(format!("\0{user}\0{password}"))
-}
-
-/// The name of a folder as the protocol writes it (RFC 3501, section 5.1.3).
-fn modified_utf7(name: &str) -> String {
-    let mut encoded = String::new();
-    let mut pending: Vec<u8> = Vec::new();
-    let flush = |pending: &mut Vec<u8>, encoded: &mut String| {
-        if !pending.is_empty() {
-            let base64 = STANDARD.encode(&*pending).replace('/', ",");
-            encoded.push('&');
-            encoded.push_str(base64.trim_end_matches('='));
-            encoded.push('-');
-            pending.clear();
-        }
-    };
-    for letter in name.chars() {
-        if (' '..='~').contains(&letter) {
-            flush(&mut pending, &mut encoded);
-            encoded.push(letter);
-            if letter == '&' {
-                encoded.push('-');
-            }
-        } else {
-            let mut units = [0; 2];
-            pending.extend(letter.encode_utf16(&mut units).iter().flat_map(|unit| unit.to_be_bytes()));
-        }
-    }
-    flush(&mut pending, &mut encoded);
-    encoded
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_name_of_a_folder_is_written_as_the_protocol_wants() {
-        for (name, expected) in [
-            ("INBOX", "INBOX"),
-            ("Sent & more", "Sent &- more"),
-            ("Entwürfe", "Entw&APw-rfe"),
-            ("~peter/mail/台北/日本語", "~peter/mail/&U,BTFw-/&ZeVnLIqe-"),
-        ] {
-            assert_eq!(modified_utf7(name), expected);
-        }
-    }
-
-    #[test]
-    fn the_date_of_arrival_is_read() {
-        let read = |text: &str| internal_date(text.as_bytes()).map(|time| time.to_string());
-        assert_eq!(read("17-Jul-1996 02:44:25 -0700").as_deref(), Some("1996-07-17T09:44:25Z"));
-        assert_eq!(read(" 7-Jul-1996 02:44:25 +0000").as_deref(), Some("1996-07-07T02:44:25Z"));
-        assert_eq!(read("yesterday"), None);
-    }
 }

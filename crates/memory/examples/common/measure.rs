@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hob_core::CollectionSet;
 use hob_memory::search::{SearchPurpose, SearchRequest, search};
 use hob_memory::store::{MemoryStore, NewVector};
-use hob_memory::{MemoryBackend, RelevanceFloor};
+use hob_memory::{EmbedderDownload, MemoryBackend, RelevanceFloor};
 
 use super::vectors::{MODEL, Oracle, vector};
 
@@ -61,6 +61,7 @@ impl MeasuredMemory {
                     question,
                     count: TOP_K,
                     backend,
+                    download: EmbedderDownload::Refused,
                     purpose: SearchPurpose::UserRequest,
                     floor: RelevanceFloor::default(),
                     collections: CollectionSet::All,

@@ -9,7 +9,7 @@ use hob_core::{
     ModelInfo,
 };
 use hob_memory::MemoryError;
-use hob_memory::{Embedder, EmbedderSource};
+use hob_memory::{Embedder, EmbedderDownload, EmbedderSource};
 
 pub const MODEL: &str = "made-up";
 
@@ -76,7 +76,7 @@ fn question(chunks: usize, number: usize) -> Vec<f32> {
 
 #[async_trait]
 impl EmbedderSource for Oracle {
-    async fn embedder(&self) -> Result<Embedder, MemoryError> {
+    async fn embedder(&self, _: EmbedderDownload) -> Result<Embedder, MemoryError> {
         Ok(Embedder { engine: Arc::clone(&self.engine) as Arc<dyn Engine>, model: MODEL.to_owned() })
     }
 }

@@ -53,7 +53,7 @@ impl Draft {
             && block.kind == BlockKind::Row
             && block.text.len() + text.len() <= ROWS_BYTES
         {
-            let is_next = line == block.end_line + 1 && self.rows == line - block.line;
+            let is_next = block.end_line.checked_add(1) == Some(line) && self.rows == line - block.line;
             if is_next || (line == block.line && line == block.end_line) {
                 block.text.push('\n');
                 block.text.push_str(text);

@@ -109,6 +109,56 @@ fn a_small_spreadsheet_cannot_become_a_large_text() {
 }
 
 #[test]
+fn many_cells_with_one_long_text_are_not_copied() {
+    let long = "x".repeat(1 << 20);
+    let cells = "<c t=\"s\"><v>0</v></c>".repeat(16_384);
+    let bomb = samples::archive(&[
+        ("xl/workbook.xml", "<workbook><sheets><sheet name=\"a\" r:id=\"r1\"/></sheets></workbook>"),
+        (
+            "xl/_rels/workbook.xml.rels",
+            "<Relationships><Relationship Id=\"r1\" Type=\"x/worksheet\" Target=\"sheet.xml\"/></Relationships>",
+        ),
+        ("xl/sharedStrings.xml", &format!("<sst><si><t>{long}</t></si></sst>")),
+        // Without the end of the row: the copies are made before it.
+        ("xl/sheet.xml", &format!("<worksheet><sheetData><row>{cells}")),
+    ]);
+    let said = quickly(|| sentence("a.xlsx", &bomb));
+    assert_eq!(said, "the file is broken: a row of a table is too long");
+}
+
+#[test]
+fn rows_and_columns_beyond_all_numbers_do_not_overflow() {
+    let cell = "<c t=\"inlineStr\"><is><t>word</t></is></c>";
+    let row = format!("<row r=\"4294967295\">{cell}</row>");
+    assert!(read_as("a.xlsx", &samples::xlsx(&row.repeat(3))).is_ok());
+    let far = format!("<row><c r=\"{}1\"/><c/><c/>{cell}</row>", "Z".repeat(99));
+    assert!(read_as("a.xlsx", &samples::xlsx(&far)).is_ok());
+}
+
+#[test]
+fn elements_nested_deep_are_an_error() {
+    for name in ["table:table", "text:p"] {
+        let said = quickly(|| sentence("a.odt", &samples::odf(&format!("<{name}>").repeat(100_000))));
+        assert!(said.ends_with("are nested too deep"), "{said}");
+    }
+}
+
+#[test]
+fn many_slides_with_many_relations_take_no_longer_than_their_number() {
+    let number = 200_000;
+    let slides: String = (0..number).map(|slide| format!("<p:sldId r:id=\"a{slide}\"/>")).collect();
+    let relations: String =
+        (0..number).map(|slide| format!("<Relationship Id=\"b{slide}\" Target=\"x.xml\"/>")).collect();
+    let file = samples::archive(&[
+        ("ppt/presentation.xml", &format!("<p:presentation>{slides}</p:presentation>")),
+        ("ppt/_rels/presentation.xml.rels", &format!("<Relationships>{relations}</Relationships>")),
+    ]);
+    let limits = ReadLimits::default();
+    let document = quickly(|| SourceFile::received("a.pptx", file).document(&limits)).unwrap();
+    assert!(document.blocks.is_empty());
+}
+
+#[test]
 fn entities_that_grow_are_not_resolved() {
     let lines = (1..10).map(|n| format!("<!ENTITY a{n} \"{}\">", format!("&a{};", n - 1).repeat(10)));
     let document = format!(

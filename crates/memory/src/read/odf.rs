@@ -5,7 +5,7 @@ use std::io::BufRead;
 use quick_xml::events::{BytesStart, Event};
 
 use super::draft::Draft;
-use super::office_archive::{OfficeArchive, attribute, entity, events};
+use super::office_archive::{OfficeArchive, attribute, broken, entity, events};
 use super::table_rows::{ColumnNames, MAX_COLUMNS, TableCell, TableRows};
 use super::{BlockKind, Document, ReadError, ReadLimits};
 use crate::types::PositionUnit;
@@ -18,6 +18,9 @@ const MAX_REPEATED_BYTES: usize = 256;
 
 /// Spaces that one tag stands for.
 const MAX_SPACES: usize = 64;
+
+/// Tables inside each other, and paragraphs inside each other.
+const MAX_NESTED: usize = 256;
 
 /// Elements whose text is not part of the document.
 const IGNORED: [&str; 4] = ["tracked-changes", "annotation", "forms", "styles"];
@@ -127,10 +130,10 @@ impl Content {
 
     fn begin(&mut self, tag: &BytesStart) -> Result<(), ReadError> {
         match tag.local_name().as_ref() {
-            "p" => self.open_paragraph(BlockKind::Paragraph),
+            "p" => self.open_paragraph(BlockKind::Paragraph)?,
             "h" => {
                 let level = attribute(tag, "outline-level").and_then(|level| level.parse().ok());
-                self.open_paragraph(BlockKind::Heading(level.unwrap_or(1_u8).clamp(1, 6)));
+                self.open_paragraph(BlockKind::Heading(level.unwrap_or(1_u8).clamp(1, 6)))?;
             }
             "s" => {
                 let count = attribute(tag, "c").and_then(|count| count.parse().ok()).unwrap_or(1_usize);
@@ -161,12 +164,19 @@ impl Content {
         Ok(())
     }
 
-    fn open_paragraph(&mut self, kind: BlockKind) {
+    fn open_paragraph(&mut self, kind: BlockKind) -> Result<(), ReadError> {
+        if self.paragraphs.len() >= MAX_NESTED {
+            return Err(broken("its paragraphs are nested too deep"));
+        }
         self.number = self.number.saturating_add(1);
         self.paragraphs.push(OpenParagraph { kind, text: String::new() });
+        Ok(())
     }
 
     fn open_table(&mut self, tag: &BytesStart) -> Result<(), ReadError> {
+        if self.tables.len() >= MAX_NESTED {
+            return Err(broken("its tables are nested too deep"));
+        }
         if self.unit == PositionUnit::Row
             && self.tables.is_empty()
             && let Some(name) = attribute(tag, "name")

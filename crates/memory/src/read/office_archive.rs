@@ -1,6 +1,7 @@
 //! Office documents: ZIP archives with XML. Both are read as streams with limits.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Cursor, Read};
 
 use quick_xml::events::{BytesRef, BytesStart, Event};
@@ -92,6 +93,15 @@ pub struct PartRelation {
     pub kind: String,
     /// The name of the part in the archive.
     pub target: String,
+}
+
+/// Relations by their id, the first of each. A file can have many, and refer to each of them.
+pub fn by_id(relations: &[PartRelation]) -> HashMap<&str, &PartRelation> {
+    let mut found = HashMap::with_capacity(relations.len());
+    for relation in relations {
+        found.entry(relation.id.as_str()).or_insert(relation);
+    }
+    found
 }
 
 /// The name of a part that is given relative to a directory, or absolute.

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use quick_xml::events::Event;
 
 use super::draft::Draft;
-use super::office_archive::{OfficeArchive, attribute, entity, events, relation_id};
+use super::office_archive::{OfficeArchive, attribute, by_id, entity, events, relation_id};
 use super::table_rows::folded;
 use super::{BlockKind, Document, ReadError, ReadLimits};
 use crate::types::PositionUnit;
@@ -18,7 +18,8 @@ pub fn read(bytes: &[u8], limits: &ReadLimits) -> Result<Document, ReadError> {
     draft.title(&archive.title("docProps/core.xml")?);
     let order = slide_ids(archive.required(PRESENTATION)?)?;
     let relations = archive.relations(PRESENTATION)?;
-    let slides = order.iter().filter_map(|id| relations.iter().find(|relation| relation.id == *id));
+    let relations = by_id(&relations);
+    let slides = order.iter().filter_map(|id| relations.get(id.as_str()));
     for (number, slide) in (1_u32..).zip(slides).take(limits.pages) {
         let Some(part) = archive.part(&slide.target)? else { continue };
         paragraphs(part, SlidePart::Slide, number, &mut draft)?;

@@ -8,7 +8,7 @@ use super::ReadError;
 pub const MAX_COLUMNS: usize = 16_384;
 
 /// The longest text of a row. A few bytes of a file can mean many long cells.
-const MAX_ROW_BYTES: usize = 4 << 20;
+pub const MAX_ROW_BYTES: usize = 4 << 20;
 
 /// The longest name of a column of a spreadsheet, in bytes. Longer texts in a first row are values.
 const MAX_NAME_BYTES: usize = 120;
@@ -63,7 +63,7 @@ impl TableRows {
             }
             line.push_str(text);
             if line.len() > MAX_ROW_BYTES {
-                return Err(ReadError::Broken { reason: "a row of a table is too long".to_owned() });
+                return Err(too_long());
             }
         }
         self.take_names(cells);
@@ -84,6 +84,10 @@ impl TableRows {
             self.names = filled().map(|cell| (cell.column, cell.text.clone())).collect();
         }
     }
+}
+
+pub fn too_long() -> ReadError {
+    ReadError::Broken { reason: "a row of a table is too long".to_owned() }
 }
 
 /// A value on one line.

@@ -6,8 +6,8 @@ use quick_xml::events::{BytesStart, Event};
 
 use super::draft::Draft;
 use super::number_format::{DateSystem, NumberFormats};
-use super::office_archive::{OfficeArchive, attribute, broken, entity, events, relation_id};
-use super::table_rows::{ColumnNames, MAX_COLUMNS, TableCell, TableRows};
+use super::office_archive::{OfficeArchive, attribute, broken, by_id, entity, events, relation_id};
+use super::table_rows::{ColumnNames, MAX_COLUMNS, MAX_ROW_BYTES, TableCell, TableRows, too_long};
 use super::{BlockKind, Document, ReadError, ReadLimits};
 use crate::types::PositionUnit;
 
@@ -34,8 +34,9 @@ pub fn read(bytes: &[u8], limits: &ReadLimits) -> Result<Document, ReadError> {
         None => NumberFormats::default(),
     };
     let values = CellValues { shared, formats, dates: workbook.dates };
+    let relations = by_id(&relations);
     for (name, id) in workbook.sheets.iter().take(MAX_SHEETS) {
-        let Some(relation) = relations.iter().find(|relation| relation.id == *id) else { continue };
+        let Some(relation) = relations.get(id.as_str()) else { continue };
         // Charts have sheets of another kind.
         if !relation.kind.ends_with("/worksheet") {
             continue;
@@ -168,6 +169,8 @@ enum SheetText {
 fn sheet(part: impl BufRead, values: &CellValues, draft: &mut Draft) -> Result<(), ReadError> {
     let mut rows = TableRows::new(ColumnNames::WordsOnly);
     let mut cells: Vec<TableCell> = Vec::new();
+    // Many cells can refer to one long text, and each has a copy of it.
+    let mut row_bytes = 0_usize;
     let mut cell = RawCell::default();
     let mut number = 0_u32;
     let mut text = SheetText::Ignored;
@@ -178,6 +181,7 @@ fn sheet(part: impl BufRead, values: &CellValues, draft: &mut Draft) -> Result<(
                 "row" => {
                     number = row_number(&tag, number);
                     cells.clear();
+                    row_bytes = 0;
                     cell = RawCell::default();
                 }
                 "c" => cell = begun(&tag, &cell),
@@ -189,7 +193,10 @@ fn sheet(part: impl BufRead, values: &CellValues, draft: &mut Draft) -> Result<(
             },
             // A cell without a value still has a place.
             Event::Empty(tag) => match tag.local_name().as_ref() {
-                "c" => cell = RawCell { column: begun(&tag, &cell).column + 1, ..RawCell::default() },
+                "c" => {
+                    let column = begun(&tag, &cell).column.saturating_add(1);
+                    cell = RawCell { column, ..RawCell::default() };
+                }
                 "row" => number = row_number(&tag, number),
                 _ => {}
             },
@@ -197,8 +204,14 @@ fn sheet(part: impl BufRead, values: &CellValues, draft: &mut Draft) -> Result<(
                 "v" | "t" => text = SheetText::Ignored,
                 "rPh" => is_phonetic = false,
                 "c" => {
-                    if cells.len() < MAX_COLUMNS {
-                        cells.extend(values.cell(&cell));
+                    if cells.len() < MAX_COLUMNS
+                        && let Some(read) = values.cell(&cell)
+                    {
+                        row_bytes += read.text.len();
+                        if row_bytes > MAX_ROW_BYTES {
+                            return Err(too_long());
+                        }
+                        cells.push(read);
                     }
                     // The next cell may have no reference.
                     cell = RawCell { column: cell.column.saturating_add(1), ..RawCell::default() };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hob_core::CollectionSet;
 use hob_db::DatabaseError;
 
-use crate::embed::EmbedderSource;
+use crate::embed::{EmbedderDownload, EmbedderSource};
 use crate::open::{blocking, store_failed};
 use crate::relevance::RelevanceFloor;
 use crate::store::{ChunkHit, MemorySnapshot, MemoryStore, StoredPassage};
@@ -38,6 +38,8 @@ pub struct SearchRequest<'a> {
     pub question: &'a str,
     pub count: usize,
     pub backend: MemoryBackend,
+    /// Whether the embedding model may be downloaded for it.
+    pub download: EmbedderDownload,
     pub purpose: SearchPurpose,
     /// What makes a passage relevant.
     pub floor: RelevanceFloor,
@@ -50,7 +52,7 @@ pub async fn search(
     embedders: &dyn EmbedderSource,
     search: SearchRequest<'_>,
 ) -> Result<Vec<Passage>, MemoryError> {
-    let SearchRequest { question, count, backend, purpose, floor, collections } = search;
+    let SearchRequest { question, count, backend, download, purpose, floor, collections } = search;
     let question = &question[..question.floor_char_boundary(MAX_QUESTION)];
     let count = count.min(MAX_PASSAGES);
     let word_query = WordQuery::of(question);
@@ -61,7 +63,9 @@ pub async fn search(
     }
     let question_vector = match backend {
         MemoryBackend::Sqlite => None,
-        MemoryBackend::Vector | MemoryBackend::Hybrid => Some(QuestionVector::of(question, embedders).await?),
+        MemoryBackend::Vector | MemoryBackend::Hybrid => {
+            Some(QuestionVector::of(question, embedders, download).await?)
+        }
     };
     let store = Arc::clone(store);
     blocking(move || {

@@ -2,7 +2,7 @@
 
 use hob_db::DatabaseError;
 
-use crate::embed::EmbedderSource;
+use crate::embed::{EmbedderDownload, EmbedderSource};
 use crate::store::{ChunkHit, MemorySnapshot};
 use crate::types::MemoryError;
 
@@ -13,8 +13,12 @@ pub(super) struct QuestionVector {
 }
 
 impl QuestionVector {
-    pub(super) async fn of(question: &str, embedders: &dyn EmbedderSource) -> Result<Self, MemoryError> {
-        let embedder = embedders.embedder().await?;
+    pub(super) async fn of(
+        question: &str,
+        embedders: &dyn EmbedderSource,
+        download: EmbedderDownload,
+    ) -> Result<Self, MemoryError> {
+        let embedder = embedders.embedder(download).await?;
         let vectors = embedder.embed(vec![question.to_owned()]).await?;
         // The embedder returns exactly one.
         let vector = vectors.into_iter().next().unwrap_or_default();

@@ -9,6 +9,7 @@ use hob_core::{CollectionName, CollectionSet};
 use hob_db::DatabaseError;
 use serde::Serialize;
 
+use super::columns::range_below;
 use crate::types::IndexWarning;
 
 pub trait DocumentCatalog: Send + Sync {
@@ -185,4 +186,20 @@ pub struct FolderCheck {
 /// The text of a filter in the form that is compared with columns. Both databases fold only ASCII here.
 pub(super) fn folded(text: &str) -> String {
     text.trim().to_ascii_lowercase()
+}
+
+/// A number of rows as both databases count them.
+pub(super) fn row_limit(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// A path and the range below it; nothing without one.
+pub(super) fn below(path: Option<&str>) -> (Option<&str>, String, String) {
+    match path {
+        Some(path) => {
+            let (exact, first, end) = range_below(path);
+            (Some(exact), first, end)
+        }
+        None => (None, String::new(), String::new()),
+    }
 }

@@ -1,5 +1,6 @@
 //! Pulls models from a hub with the Hugging Face API: lists a repository, chooses, downloads.
 
+use hob_net::response_body;
 use reqwest::Response;
 use reqwest::header::LINK;
 use serde::Deserialize;
@@ -158,16 +159,10 @@ impl From<Listed> for HubFile {
 pub(super) async fn read_page(
     client: &HubClient,
     repo: &str,
-    mut response: Response,
+    response: Response,
 ) -> Result<Vec<u8>, PullError> {
-    let mut page = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| client.unreachable(&error))? {
-        if page.len() + chunk.len() > MAX_PAGE_BYTES {
-            return Err(client.malformed(repo, format!("it is larger than {} MiB", MAX_PAGE_BYTES >> 20)));
-        }
-        page.extend_from_slice(&chunk);
-    }
-    Ok(page)
+    let page = response_body(response, MAX_PAGE_BYTES).await.map_err(|error| client.unreachable(&error))?;
+    page.ok_or_else(|| client.malformed(repo, format!("it is larger than {} MiB", MAX_PAGE_BYTES >> 20)))
 }
 
 /// `Link: <https://…>; rel="next"`.

@@ -3,6 +3,7 @@
 //! The connection uses exactly the addresses that were checked, so there is no second look-up that a name server could answer
 //! differently (DNS rebinding).
 
+use std::error::Error as StdError;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -35,6 +36,20 @@ pub fn system_lookup() -> AddressLookup {
 pub struct ForbiddenAddress {
     pub name: String,
     pub address: IpAddr,
+}
+
+impl ForbiddenAddress {
+    /// The forbidden address that made a request fail.
+    pub fn cause_of<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Self> {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            if let Some(forbidden) = error.downcast_ref() {
+                return Some(forbidden);
+            }
+            cause = error.source();
+        }
+        None
+    }
 }
 
 /// A resolver that returns permitted addresses only.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::error::ApiError;
+use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 
@@ -72,25 +73,20 @@ pub(crate) async fn list(
     query: Result<Query<AuditQuery>, QueryRejection>,
     extensions: Extensions,
 ) -> Result<Json<AuditPage>, ApiError> {
-    if !RequestContext::is_owner(&extensions) {
-        return Err(ApiError::owner_only("/v1/audit"));
-    }
+    RequestContext::check_owner(&extensions, "/v1/audit")?;
     let audit = state.keys.as_ref().ok_or_else(ApiError::no_keys)?.audit();
     let Query(query) = query.map_err(|error| ApiError::malformed(error.body_text()))?;
-    if query.limit.is_some_and(|limit| !(1..=MAX_ENTRIES).contains(&limit)) {
-        return Err(ApiError::invalid("limit", format!("limit must be between 1 and {MAX_ENTRIES}")));
-    }
+    let limit = page_limit(query.limit, DEFAULT_ENTRIES, MAX_ENTRIES)?;
     // A check reads the whole log, so only a few run at once.
     let _slot = match query.verify {
         true => Some(state.report_slots.acquire().await.map_err(|_| ApiError::shutting_down())?),
         false => None,
     };
-    Ok(Json(state.blocking.run(move || read(&audit, &query)).await?))
+    Ok(Json(state.blocking.run(move || read(&audit, &query, limit)).await?))
 }
 
 /// Blocks.
-fn read(audit: &AuditService, query: &AuditQuery) -> Result<AuditPage, KeyError> {
-    let limit = query.limit.unwrap_or(DEFAULT_ENTRIES);
+fn read(audit: &AuditService, query: &AuditQuery, limit: usize) -> Result<AuditPage, KeyError> {
     let (mut data, has_more) = match query.after {
         Some(number) => {
             let entries = audit.after(number, limit + 1)?;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::key_request::begin_request;
 use crate::error::ApiError;
+use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 
@@ -73,10 +74,7 @@ pub(crate) async fn list(
 
 impl CallsQuery {
     fn checked(self) -> Result<CallQuery, ApiError> {
-        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=MAX_CALL_PAGE).contains(&limit) {
-            return Err(ApiError::invalid("limit", format!("limit must be between 1 and {MAX_CALL_PAGE}")));
-        }
+        let limit = page_limit(self.limit, DEFAULT_LIMIT, MAX_CALL_PAGE)?;
         let after = match self.after.as_deref() {
             None => None,
             Some(text) => Some(CallCursor::parse(text).ok_or_else(|| {

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::admin::qr_code::QrPath;
 use crate::admin::{audit, channel_senders, settings};
 use crate::error::{ApiError, LINK_ON_THE_MACHINE};
+use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 
@@ -48,7 +49,7 @@ pub(crate) async fn details(
     State(state): State<Arc<ServerState>>,
     extensions: Extensions,
 ) -> Result<Json<Value>, ApiError> {
-    check_owner(&extensions, "/v1/channels/details")?;
+    RequestContext::check_owner(&extensions, "/v1/channels/details")?;
     let channels = state.system.channels();
     let reports = channels.as_ref().map(|channels| channels.reports()).unwrap_or_default();
     let listed = reports.into_iter().map(|(name, report)| {
@@ -101,12 +102,9 @@ pub(crate) async fn messages(
     query: Result<Query<MessagesQuery>, QueryRejection>,
     extensions: Extensions,
 ) -> Result<Json<Value>, ApiError> {
-    check_owner(&extensions, "/v1/channels/messages")?;
+    RequestContext::check_owner(&extensions, "/v1/channels/messages")?;
     let Query(MessagesQuery { limit }) = query.map_err(|error| ApiError::malformed(error.body_text()))?;
-    let limit = limit.unwrap_or(DEFAULT_MESSAGES);
-    if !(1..=MAX_RECENT).contains(&limit) {
-        return Err(ApiError::invalid("limit", format!("limit must be between 1 and {MAX_RECENT}")));
-    }
+    let limit = page_limit(limit, DEFAULT_MESSAGES, MAX_RECENT)?;
     let lines = match state.system.channels() {
         Some(channels) => channels.recent(limit).await.map_err(|error| {
             tracing::warn!(error = &error as &(dyn std::error::Error + 'static), "messages cannot be listed");
@@ -144,7 +142,7 @@ async fn show_link(
     State(state): State<Arc<ServerState>>,
     extensions: Extensions,
 ) -> Result<Json<LinkReport>, ApiError> {
-    check_owner(&extensions, "/v1/channels/whatsapp")?;
+    RequestContext::check_owner(&extensions, "/v1/channels/whatsapp")?;
     Ok(Json(report(&state, &extensions)))
 }
 
@@ -154,7 +152,7 @@ async fn start_link(
     State(state): State<Arc<ServerState>>,
     extensions: Extensions,
 ) -> Result<Json<LinkReport>, ApiError> {
-    check_owner(&extensions, "/v1/channels/whatsapp")?;
+    RequestContext::check_owner(&extensions, "/v1/channels/whatsapp")?;
     if !is_enabled(&state) {
         let linking = linking(&state)?;
         if !RequestContext::is_on_this_machine(&extensions) {
@@ -172,7 +170,7 @@ async fn turn_on(
     State(state): State<Arc<ServerState>>,
     extensions: Extensions,
 ) -> Result<Json<LinkReport>, ApiError> {
-    check_owner(&extensions, "/v1/channels/whatsapp")?;
+    RequestContext::check_owner(&extensions, "/v1/channels/whatsapp")?;
     if !is_enabled(&state) {
         if !RequestContext::is_on_this_machine(&extensions) {
             return Err(ApiError::link_on_the_machine());
@@ -191,7 +189,7 @@ async fn cancel_link(
     State(state): State<Arc<ServerState>>,
     extensions: Extensions,
 ) -> Result<Json<LinkReport>, ApiError> {
-    check_owner(&extensions, "/v1/channels/whatsapp")?;
+    RequestContext::check_owner(&extensions, "/v1/channels/whatsapp")?;
     if !is_enabled(&state) {
         linking(&state)?.cancel();
     }
@@ -245,8 +243,4 @@ fn whole_report(state: &ServerState) -> LinkReport {
         LinkState::Failed(reason) => ("failed", None, Some(reason)),
     };
     LinkReport { object: "channel_link", enabled: false, state, code, message }
-}
-
-fn check_owner(extensions: &Extensions, path: &str) -> Result<(), ApiError> {
-    if RequestContext::is_owner(extensions) { Ok(()) } else { Err(ApiError::owner_only(path)) }
 }

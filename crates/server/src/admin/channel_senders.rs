@@ -20,9 +20,7 @@ pub(crate) async fn approve(
     State(state): State<Arc<ServerState>>,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    if !RequestContext::is_owner(request.extensions()) {
-        return Err(ApiError::owner_only("/v1/channels/approve"));
-    }
+    RequestContext::check_owner(request.extensions(), "/v1/channels/approve")?;
     let actor = RequestContext::actor(request.extensions());
     let body: Value = read(&read_json(request, &state.body_reader).await?)?;
     let code = body["code"].as_str().ok_or_else(|| ApiError::invalid("code", "code: expected a string"))?;

@@ -42,9 +42,7 @@ pub(crate) async fn send(
     State(state): State<Arc<ServerState>>,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    if !RequestContext::is_owner(request.extensions()) {
-        return Err(ApiError::owner_only("/v1/channels/send"));
-    }
+    RequestContext::check_owner(request.extensions(), "/v1/channels/send")?;
     let body = read_json(request, &state.body_reader).await?;
     let message = SendRequest::parse(&body)?;
     let channels = state.system.channels().ok_or(ChannelError::NotConfigured)?;

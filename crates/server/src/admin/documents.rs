@@ -22,6 +22,7 @@ use super::memory::{memory_for, not_cached, selected};
 use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::{JsonBody, read_file, read_json};
+use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
 
@@ -243,11 +244,7 @@ pub(crate) async fn skipped(
 
 /// A page without its beginning, with one more entry than its limit, which shows whether there is another page.
 fn page_of(query: &ListQuery) -> Result<(CatalogPage, usize), ApiError> {
-    let limit = query.limit.unwrap_or(DEFAULT_ENTRIES);
-    if !(1..=MAX_ENTRIES).contains(&limit) {
-        let message = format!("limit: expected a number from 1 to {MAX_ENTRIES}, got {limit}");
-        return Err(ApiError::invalid("limit", message));
-    }
+    let limit = page_limit(query.limit, DEFAULT_ENTRIES, MAX_ENTRIES)?;
     let text = query.query.clone().unwrap_or_default();
     if text.chars().count() > MAX_TEXT {
         return Err(ApiError::invalid("query", format!("query has more than {MAX_TEXT} characters")));

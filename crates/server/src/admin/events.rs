@@ -33,9 +33,7 @@ pub(crate) async fn watch(
     State(state): State<Arc<ServerState>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    if !RequestContext::is_owner(request.extensions()) {
-        return Err(ApiError::owner_only("/v1/events"));
-    }
+    RequestContext::check_owner(request.extensions(), "/v1/events")?;
     let (sender, receiver) = mpsc::channel(MAX_QUEUED_EVENTS);
     let missed = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&missed);

@@ -37,9 +37,7 @@ pub(crate) async fn create(
     State(state): State<Arc<ServerState>>,
     request: Request,
 ) -> Result<Json<Feedback>, ApiError> {
-    if !RequestContext::is_owner(request.extensions()) {
-        return Err(ApiError::owner_only("/v1/feedback"));
-    }
+    RequestContext::check_owner(request.extensions(), "/v1/feedback")?;
     let body = read_json(request, &state.body_reader).await?;
     let (id, rating) = parse(&body)?;
     let feedback = state.system.feedback().clone();

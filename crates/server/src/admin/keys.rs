@@ -204,9 +204,7 @@ fn keys_for_owner<'a>(
     state: &'a ServerState,
     extensions: &Extensions,
 ) -> Result<&'a Arc<KeyService>, ApiError> {
-    if !RequestContext::is_owner(extensions) {
-        return Err(ApiError::owner_only(PATH));
-    }
+    RequestContext::check_owner(extensions, PATH)?;
     state.keys.as_ref().ok_or_else(ApiError::no_keys)
 }
 

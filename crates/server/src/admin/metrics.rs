@@ -25,9 +25,7 @@ pub(crate) async fn show(
     State(state): State<Arc<ServerState>>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    if !RequestContext::is_owner(request.extensions()) {
-        return Err(ApiError::owner_only("/metrics"));
-    }
+    RequestContext::check_owner(request.extensions(), "/metrics")?;
     let (Some(metrics), Some(totals)) = (&state.metrics, state.system.metrics()) else {
         return Err(ApiError::no_metrics());
     };

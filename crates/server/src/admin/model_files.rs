@@ -92,7 +92,7 @@ pub(crate) async fn list(
     State(state): State<Arc<ServerState>>,
     extensions: Extensions,
 ) -> Result<Json<ModelFiles>, ApiError> {
-    check_owner(&extensions, "/v1/model-files")?;
+    RequestContext::check_owner(&extensions, "/v1/model-files")?;
     // An engine that does not answer is shown as such, so that the owner sees why there are no models.
     let (listed, message) = match state.system.described_models(CallerRole::Owner).await {
         Ok(listed) => (listed, None),
@@ -187,7 +187,7 @@ pub(crate) async fn search(
     query: Result<Query<SearchQuery>, QueryRejection>,
     extensions: Extensions,
 ) -> Result<Json<Value>, ApiError> {
-    check_owner(&extensions, "/v1/model-files/search")?;
+    RequestContext::check_owner(&extensions, "/v1/model-files/search")?;
     let Query(SearchQuery { query }) = query.map_err(|error| ApiError::malformed(error.body_text()))?;
     if query.chars().count() > MAX_QUERY {
         return Err(ApiError::invalid("query", format!("query is longer than {MAX_QUERY} characters")));
@@ -222,7 +222,7 @@ pub(crate) async fn downloads(
     State(state): State<Arc<ServerState>>,
     extensions: Extensions,
 ) -> Result<Json<Value>, ApiError> {
-    check_owner(&extensions, "/v1/model-files/downloads")?;
+    RequestContext::check_owner(&extensions, "/v1/model-files/downloads")?;
     Ok(Json(json!({ "object": "list", "data": state.downloads.list() })))
 }
 
@@ -243,8 +243,4 @@ fn built_in_entry(found: &BuiltInModel) -> Value {
         "fits": found.fits,
         "tokens_per_second": found.tokens_per_second,
     })
-}
-
-fn check_owner(extensions: &Extensions, path: &str) -> Result<(), ApiError> {
-    if RequestContext::is_owner(extensions) { Ok(()) } else { Err(ApiError::owner_only(path)) }
 }

@@ -154,9 +154,7 @@ pub(super) async fn turn_on_whatsapp(state: &ServerState, actor: AuditActor) -> 
 }
 
 fn settings_for_owner(state: &ServerState, extensions: &Extensions) -> Result<Arc<ServerSettings>, ApiError> {
-    if !RequestContext::is_owner(extensions) {
-        return Err(ApiError::owner_only(PATH));
-    }
+    RequestContext::check_owner(extensions, PATH)?;
     state.settings.clone().ok_or_else(ApiError::no_settings)
 }
 

@@ -19,6 +19,7 @@ use crate::answer::json_response;
 use crate::error::ApiError;
 use crate::json::{push_json, read};
 use crate::limits::body::{read_json, rendered};
+use crate::page_limit::page_limit;
 use crate::pages::changes::Topic;
 use crate::state::ServerState;
 
@@ -87,11 +88,7 @@ fn parse_page(query: ListQuery) -> Result<ChatPageQuery, ApiError> {
     if words.as_ref().is_some_and(|words| words.len() > MAX_QUERY_BYTES) {
         return Err(ApiError::invalid("query", format!("query has more than {MAX_QUERY_BYTES} bytes")));
     }
-    let limit = limit.unwrap_or(DEFAULT_LIMIT);
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        let message = format!("limit: expected a number from 1 to {MAX_LIMIT}, got {limit}");
-        return Err(ApiError::invalid("limit", message));
-    }
+    let limit = page_limit(limit, DEFAULT_LIMIT, MAX_LIMIT)?;
     let cursor = |text: String| {
         let wrong = || ApiError::invalid("after", "after must be the 'next' of a list of chats");
         ChatCursor::parse(&text).ok_or_else(wrong)

@@ -137,9 +137,7 @@ pub(crate) async fn copy(
 
 /// The library, if the caller may change it.
 fn owners_library(state: &ServerState, request: &Request, path: &str) -> Result<Arc<ModelLibrary>, ApiError> {
-    if !RequestContext::is_owner(request.extensions()) {
-        return Err(ApiError::owner_only(path));
-    }
+    RequestContext::check_owner(request.extensions(), path)?;
     state.library.clone().ok_or_else(ApiError::no_library)
 }
 

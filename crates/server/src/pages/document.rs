@@ -52,7 +52,7 @@ pub(crate) async fn create(
     let slot = state.concurrency_limit.acquire().await?;
     let (system, file) = (Arc::clone(&state.system), name.clone());
     let work = move || {
-        // The work goes on when the client leaves, so it counts until its end.
+        // The work continues when the client disconnects, so it counts until its end.
         let _held = (permit, running, place, slot);
         system.documents().read(&file, bytes.into())
     };

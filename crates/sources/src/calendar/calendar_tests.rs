@@ -19,7 +19,7 @@ fn calendar(lines: &[&str]) -> String {
 }
 
 fn read_lines(lines: &[&str], range: EventRange) -> CalendarReading {
-    read_calendar(&calendar(lines), range, &berlin()).unwrap()
+    read_calendar(&[calendar(lines)], range, &berlin()).unwrap()
 }
 
 /// Events as `TITLE START`, in order.
@@ -216,7 +216,7 @@ fn the_number_of_events_is_limited() {
     let event =
         "BEGIN:VEVENT\nUID:1\nDTSTART:20260310T090000Z\nRRULE:FREQ=SECONDLY;COUNT=4000000000\nEND:VEVENT\n";
     let text = format!("BEGIN:VCALENDAR\n{}END:VCALENDAR", event.repeat(20_010));
-    let reading = read_calendar(&text, range(MARCH[0], MARCH[1]), &berlin()).unwrap();
+    let reading = read_calendar(&[text], range(MARCH[0], MARCH[1]), &berlin()).unwrap();
     assert_eq!(reading.events.len(), 5_000);
     assert!(reading.notes.iter().any(|note| note.contains("10 are skipped")), "{:?}", reading.notes);
 }
@@ -224,7 +224,39 @@ fn the_number_of_events_is_limited() {
 #[test]
 fn what_is_no_calendar_is_said() {
     for text in ["", "<html>Sign in</html>", "BEGIN:VCARD\nEND:VCARD", "\u{0}\u{1}"] {
-        let read = read_calendar(text, range(MARCH[0], MARCH[1]), &berlin());
+        let read = read_calendar(&[text.to_owned()], range(MARCH[0], MARCH[1]), &berlin());
         assert_eq!(read, Err(CalendarError::NotCalendar), "{text}");
     }
+}
+
+#[test]
+fn many_files_have_no_more_work_than_one() {
+    let event = |title: &str, rule: &str| {
+        let lines = ["BEGIN:VEVENT", "UID:1", "DTSTART:20260301T090000Z", title, rule, "END:VEVENT"];
+        calendar(&lines)
+    };
+    let mut files = vec![event("SUMMARY:Never", "RRULE:FREQ=SECONDLY;BYMONTH=8"); 60];
+    files.push(event("SUMMARY:Last", "RRULE:FREQ=DAILY"));
+    let reading = read_calendar(&files, range(MARCH[0], MARCH[1]), &berlin()).unwrap();
+    let cut = "'Last' repeats too often; some of its dates are missing.";
+    assert!(reading.notes.contains(cut), "{:?}", reading.notes);
+}
+
+#[test]
+fn a_long_name_of_a_zone_is_not_copied_for_each_date() {
+    let dates = vec!["20260310T090000"; 10_000].join(",");
+    let excluded = format!("EXDATE;TZID={}:{dates}", "x".repeat(5 << 20));
+    let lines =
+        ["BEGIN:VEVENT", "UID:1", "DTSTART:20260310T090000Z", &excluded, "SUMMARY:Call", "END:VEVENT"];
+    // With a copy for each date, this would take 50 gigabytes.
+    assert_eq!(in_march(&lines).notes.len(), 1);
+}
+
+#[test]
+fn notes_are_limited() {
+    let event = |number: usize| {
+        format!("BEGIN:VEVENT\nUID:{number}\nSUMMARY:{number}\nDTSTART:20260310\nRRULE:x\nEND:VEVENT\n")
+    };
+    let events: String = (0..1_000).map(event).collect();
+    assert_eq!(in_march(&[events.as_str()]).notes.len(), 20);
 }

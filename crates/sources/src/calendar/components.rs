@@ -11,6 +11,8 @@ use super::zone::{ZoneDefinition, Zones};
 const MAX_EVENTS: usize = 20_000;
 /// Dates in the lists of one event.
 const MAX_LISTED: usize = 10_000;
+/// The longest name of a zone in bytes. Longer ones are cut.
+const MAX_ZONE: usize = 256;
 /// Characters of a title or a place.
 const MAX_TEXT: usize = 300;
 
@@ -130,7 +132,10 @@ fn set(event: &mut EventComponent, line: &ContentLine) {
 
 fn set_zone(zone: &mut ZoneDefinition, line: &ContentLine, inner: &[String]) {
     match (line.name.as_str(), inner) {
-        ("TZID", []) => zone.name = line.value.trim().to_owned(),
+        ("TZID", []) => {
+            let name = line.value.trim();
+            zone.name = name[..name.floor_char_boundary(MAX_ZONE)].to_owned();
+        }
         ("X-LIC-LOCATION", []) => zone.location = Some(line.value.trim().to_owned()),
         // The last one is the present rule.
         ("TZOFFSETTO", [part]) if part == "STANDARD" => {
@@ -146,12 +151,15 @@ fn value(line: &ContentLine) -> Option<ZonedValue> {
 
 /// Adds the dates of a list. Of a period, only the start counts.
 fn add(list: &mut Vec<ZonedValue>, line: &ContentLine) {
+    let zone = zone_of(line);
     let starts = line.value.split(',').map(|text| text.split('/').next().unwrap_or(text));
     let values = starts.filter_map(TimeValue::parse);
     let room = MAX_LISTED.saturating_sub(list.len());
-    list.extend(values.take(room).map(|value| ZonedValue { value, zone: zone_of(line) }));
+    list.extend(values.take(room).map(|value| ZonedValue { value, zone: zone.clone() }));
 }
 
+/// The name of a zone. Each date has a copy of it, so its length has a limit.
 fn zone_of(line: &ContentLine) -> Option<String> {
-    line.parameter("TZID").map(str::to_owned)
+    let name = line.parameter("TZID")?;
+    Some(name[..name.floor_char_boundary(MAX_ZONE)].to_owned())
 }

@@ -99,14 +99,16 @@ struct Periods<'a> {
 }
 
 impl Periods<'_> {
-    /// The steps that one period counts as.
+    /// The steps that one period counts as. Each of its dates is compared with the lists of the rule.
     fn cost(&self) -> u64 {
-        match self.rule.frequency {
+        let dates = match self.rule.frequency {
             Frequency::Yearly => 400,
             Frequency::Monthly => 40,
             Frequency::Weekly => 10,
             Frequency::Daily | Frequency::Hourly | Frequency::Minutely | Frequency::Secondly => 1,
-        }
+        };
+        let listed = self.rule.days.len() + self.rule.positions.len();
+        dates * (1 + listed as u64 / 8)
     }
 
     /// The index of a period before a time, from which the dates may be counted instead of from the start.

@@ -180,6 +180,15 @@ fn a_rule_that_never_ends_is_cut() {
     assert_eq!(never.starts, [start()]);
 }
 
+#[test]
+fn long_lists_count_as_work() {
+    let positions: Vec<String> = (1..=366).map(|position: i32| position.to_string()).collect();
+    let text = format!("FREQ=DAILY;COUNT=4000000000;BYSETPOS={}", positions.join(","));
+    let rule = RecurrenceRule::parse(&text).unwrap();
+    let window = Window { from: datetime(2026, 1, 1, 0, 0, 0, 0), to: datetime(2026, 1, 2, 0, 0, 0, 0) };
+    assert!(expand(start(), &rule, None, window, &mut StepBudget::default()).is_cut);
+}
+
 proptest! {
     #[test]
     fn any_rule_gives_rising_dates_in_the_window(

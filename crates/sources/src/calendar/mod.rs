@@ -20,6 +20,7 @@ mod zone;
 use jiff::tz::TimeZone;
 use thiserror::Error;
 
+use expand::StepBudget;
 pub use occurrences::{CalendarEvent, CalendarReading, EventRange, EventTime};
 
 /// Why there are no events.
@@ -29,14 +30,20 @@ pub enum CalendarError {
     NotCalendar,
 }
 
-/// The events of a file in a range. `owner` is the zone of whole days and of times without a zone.
+/// The events of the files of one calendar in a range. `owner` is the zone of whole days and of times without a zone.
 pub(crate) fn read_calendar(
-    text: &str,
+    files: &[String],
     range: EventRange,
     owner: &TimeZone,
 ) -> Result<CalendarReading, CalendarError> {
-    let file = components::read(text, owner.clone()).ok_or(CalendarError::NotCalendar)?;
-    Ok(occurrences::occurrences(file, range, owner))
+    let mut reading = CalendarReading::default();
+    // For all files together: a server can send many small ones.
+    let mut budget = StepBudget::default();
+    for text in files {
+        let file = components::read(text, owner.clone()).ok_or(CalendarError::NotCalendar)?;
+        occurrences::occurrences(file, range, owner, &mut budget, &mut reading);
+    }
+    Ok(reading)
 }
 
 #[cfg(test)]

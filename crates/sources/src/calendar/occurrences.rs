@@ -15,6 +15,9 @@ use super::zone::Zones;
 /// Events in a range. Further ones are skipped, with a note.
 const MAX_FOUND: usize = 5_000;
 
+/// Notes on a calendar. A hostile one could have one for each event.
+const MAX_NOTES: usize = 20;
+
 /// A day, as a margin around ranges, because zones differ by less.
 const MARGIN: SignedDuration = SignedDuration::from_hours(24);
 
@@ -55,12 +58,26 @@ pub struct CalendarReading {
     pub notes: BTreeSet<String>,
 }
 
-/// The events in a range. Whole days are days of the owner's zone.
-pub(super) fn occurrences(file: CalendarFile, range: EventRange, owner: &TimeZone) -> CalendarReading {
+impl CalendarReading {
+    /// Adds a note, unless there are too many.
+    fn note(&mut self, note: String) {
+        if self.notes.len() < MAX_NOTES {
+            self.notes.insert(note);
+        }
+    }
+}
+
+/// Adds the events of a file in a range to what was found so far. Whole days are days of the owner's zone.
+pub(super) fn occurrences(
+    file: CalendarFile,
+    range: EventRange,
+    owner: &TimeZone,
+    budget: &mut StepBudget,
+    reading: &mut CalendarReading,
+) {
     let CalendarFile { events, zones } = file;
     let mut replaced: HashMap<String, Marks> = HashMap::new();
-    let mut search =
-        Search { range, owner, zones, budget: StepBudget::default(), reading: CalendarReading::default() };
+    let mut search = Search { range, owner, zones, budget, reading };
     for event in events.iter().filter(|event| !event.uid.is_empty()) {
         if let Some(date) = &event.replaces {
             let marks = replaced.entry(event.uid.clone()).or_default();
@@ -79,9 +96,10 @@ pub(super) fn occurrences(file: CalendarFile, range: EventRange, owner: &TimeZon
             break;
         }
     }
-    let Search { mut reading, zones, .. } = search;
-    reading.notes.extend(zones.notes);
-    reading
+    let Search { zones, reading, .. } = search;
+    for note in zones.notes {
+        reading.note(note);
+    }
 }
 
 /// Dates that are excluded or replaced.
@@ -120,13 +138,13 @@ struct Search<'a> {
     range: EventRange,
     owner: &'a TimeZone,
     zones: Zones,
-    budget: StepBudget,
-    reading: CalendarReading,
+    budget: &'a mut StepBudget,
+    reading: &'a mut CalendarReading,
 }
 
 impl Search<'_> {
     fn note(&mut self, note: String) {
-        self.reading.notes.insert(note);
+        self.reading.note(note);
     }
 
     fn event(&mut self, event: &EventComponent, replaced: &Marks) {
@@ -236,7 +254,7 @@ impl Search<'_> {
                     TimeZone::UTC.to_timestamp(local).map_or(local, |moment| zone.to_datetime(moment))
                 }
             });
-            let expansion = expand(first, &rule, until, window, &mut self.budget);
+            let expansion = expand(first, &rule, until, window, self.budget);
             if expansion.is_cut {
                 self.note(format!("'{}' repeats too often; some of its dates are missing.", title(event)));
             }

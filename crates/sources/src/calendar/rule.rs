@@ -140,8 +140,16 @@ fn number<N: TryFrom<i32>>(text: &str, most: i32) -> Option<N> {
     is_valid.then(|| N::try_from(number).ok()).flatten()
 }
 
-fn list<T>(value: &str, mut read: impl FnMut(&str) -> Option<T>) -> Option<Vec<T>> {
-    value.split(',').take(MAX_LIST).map(|text| read(text.trim())).collect()
+/// The different entries of a list.
+fn list<T: PartialEq>(value: &str, mut read: impl FnMut(&str) -> Option<T>) -> Option<Vec<T>> {
+    let mut entries = Vec::new();
+    for text in value.split(',').take(MAX_LIST) {
+        let entry = read(text.trim())?;
+        if !entries.contains(&entry) {
+            entries.push(entry);
+        }
+    }
+    Some(entries)
 }
 
 #[cfg(test)]
@@ -172,6 +180,13 @@ mod tests {
                 week_start: Weekday::Sunday,
             })
         );
+    }
+
+    #[test]
+    fn an_entry_of_a_list_counts_once() {
+        let text = format!("FREQ=YEARLY;BYMONTH={}2;BYMONTHDAY={}2", "1,".repeat(399), "1,".repeat(399));
+        let rule = RecurrenceRule::parse(&text).unwrap();
+        assert_eq!((rule.months, rule.month_days), (vec![1, 2], vec![1, 2]));
     }
 
     #[test]

@@ -157,6 +157,8 @@ pub struct Recalculated {
 }
 
 #[cfg(test)]
+mod clock_tests;
+#[cfg(test)]
 mod processes_tests;
 #[cfg(test)]
 mod simulation_tests;

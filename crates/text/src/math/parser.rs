@@ -265,7 +265,12 @@ impl<'a> FormulaParser<'a> {
         if let Some(style) = LetterStyle::of_command(name) {
             return self.styled(style).map(Atom::plain);
         }
-        let ml = match name {
+        self.construct(name).map(Atom::plain)
+    }
+
+    /// A command that is not one symbol: it has arguments, or changes how the formula looks.
+    fn construct(&mut self, name: &str) -> Option<String> {
+        Some(match name {
             "frac" | "dfrac" | "tfrac" | "cfrac" => {
                 format!("<mfrac>{}{}</mfrac>", self.argument()?, self.argument()?)
             }
@@ -320,8 +325,7 @@ impl<'a> FormulaParser<'a> {
             "|" => operator("‖"),
             "%" | "$" | "#" | "_" | "&" => format!("<mi>{}</mi>", escaped(name)),
             _ => return None,
-        };
-        Some(Atom::plain(ml))
+        })
     }
 
     /// Letters and digits in another style. What is not made of them only loses the style.

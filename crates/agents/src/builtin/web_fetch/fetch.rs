@@ -1,6 +1,5 @@
 //! Fetches a page of the public web: checks every redirect, and reads a limited amount.
 
-use std::error::Error as StdError;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -214,12 +213,8 @@ impl Fetcher {
     }
 
     fn failure(&self, url: &Url, error: &reqwest::Error) -> FetchError {
-        let mut source: Option<&(dyn StdError + 'static)> = Some(error);
-        while let Some(cause) = source {
-            if let Some(forbidden) = cause.downcast_ref::<ForbiddenAddress>() {
-                return FetchError::ForbiddenName(forbidden.clone());
-            }
-            source = cause.source();
+        if let Some(forbidden) = ForbiddenAddress::cause_of(error) {
+            return FetchError::ForbiddenName(forbidden.clone());
         }
         match error.is_timeout() {
             true => FetchError::Timeout(DEFAULT_CONNECT_TIMEOUT.min(self.options.timeout)),

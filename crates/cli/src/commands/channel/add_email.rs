@@ -10,7 +10,7 @@ use secrecy::ExposeSecret;
 use crate::args::ChannelAddArgs;
 use crate::output;
 use crate::output::progress::Spinner;
-use crate::output::question::{is_interactive, text_line};
+use crate::output::question::{self, is_interactive};
 use crate::output::secret_line::read_secret;
 
 const PASSWORD: &str = "Password (many providers need an app password): ";
@@ -51,7 +51,7 @@ pub async fn run(config: &Config, args: &ChannelAddArgs) -> Result<ExitCode> {
 async fn answer(what: &str, given: Option<&str>, likely: &str) -> Result<String> {
     match given {
         Some(given) => Ok(given.trim().to_owned()),
-        None if is_interactive() => text_line(what, likely).await,
+        None if is_interactive() => question::text(what, likely).await,
         None => Ok(likely.to_owned()),
     }
 }

@@ -1,8 +1,8 @@
 //! `hob channel`: sends messages, and manages channels and senders. Connects to the gateway, to WhatsApp, to Telegram and to mail servers
 //! itself, without a server or an engine.
 
-mod add;
 mod add_email;
+mod add_telegram;
 mod list;
 mod login;
 mod send;
@@ -20,7 +20,7 @@ use crate::args::ChannelCommand;
 use crate::commands::block_on;
 use crate::settings;
 use crate::signals::Signals;
-use add::FirstMessage;
+use add_telegram::FirstMessage;
 
 /// For users who never configured a gateway: an error about the default address would mislead them.
 const NO_GATEWAY: &str = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, \
@@ -71,7 +71,7 @@ pub fn run(command: ChannelCommand) -> Result<ExitCode> {
                 }
                 ChannelCommand::Add(args) => {
                     let first_message = if args.no_wait { FirstMessage::Skip } else { FirstMessage::Await };
-                    add::run(&config, first_message).await
+                    add_telegram::run(&config, first_message).await
                 }
                 ChannelCommand::Approve { code, json } => senders::approve(&config, &code, json.into()).await,
                 ChannelCommand::Senders { json } => senders::list(&config, json.into()).await,

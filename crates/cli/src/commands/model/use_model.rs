@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use hob_config::{Config, Environment, set_default_model};
+use hob_config::{Config, Environment, LocalSetting, write_local_settings};
 use hob_core::ModelKind;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_models::catalogue::{self, CatalogueEntry, ModelAbility};
@@ -32,10 +32,11 @@ pub async fn run(config: &Config, name: &str) -> Result<ExitCode> {
             None => find(config, &check_all_engines(config).await?, name).await?,
         },
     };
-    let file = set_default_model(&Environment::from_process(), &model)?;
+    let setting = LocalSetting::new("intelligence", "default_model", model.as_str());
+    let file = write_local_settings(&Environment::from_process(), &[setting])?;
     audit::note(&settings::databases(config)?, "config.default_model", &model);
     let model = one_line(&model);
-    output::line(format_args!("The default model is now {model} ({}).", file.display()))?;
+    output::line(format_args!("The default model is now {model} ({file})."))?;
     if let Some(overriding) = config.server.model.as_deref().filter(|served| *served != model) {
         output::warning(format_args!(
             "[server] model = \"{}\" overrides it. Remove that line.",

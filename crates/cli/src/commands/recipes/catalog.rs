@@ -11,7 +11,7 @@ pub struct Recipe {
     pub parts: &'static [RecipePart],
 }
 
-/// What a recipe reads. A part whose tool is not available is left out.
+/// What a recipe reads. A part whose tool is not available is skipped.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RecipePart {
     pub tool: &'static str,

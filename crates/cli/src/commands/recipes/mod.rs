@@ -86,7 +86,7 @@ impl Questions {
     fn answer(self, given: Option<&str>, question: &str, default: &str) -> Result<String> {
         match (given, self) {
             (Some(given), _) => Ok(given.to_owned()),
-            (None, Questions::Asked) => question::text(question, default),
+            (None, Questions::Asked) => block_on(question::text(question, default)),
             (None, Questions::Skipped) => Ok(default.to_owned()),
         }
     }
@@ -158,7 +158,7 @@ fn given_answers<'a>(recipe: &Recipe, set: &'a [String]) -> Result<BTreeMap<&'a 
                 given.insert(key, value);
             }
             Some((key, _)) if keys.is_empty() => {
-                bail!("the recipe {} has no setting '{}', and no other.", recipe.name, one_line(key))
+                bail!("the recipe {} has no settings. Remove --set {}.", recipe.name, one_line(key))
             }
             Some((key, _)) => bail!(
                 "the recipe {} has no setting '{}'; it has {}.",
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(given["calendar"], "https://example.org/a?b=c");
         for (recipe, wrong, words) in [
             ("briefing", "plaice=1", "it has calendar, place, feeds"),
-            ("inbox-digest", "place=1", "and no other"),
+            ("inbox-digest", "place=1", "has no settings"),
             ("briefing", "place", "KEY=VALUE"),
         ] {
             let set = [wrong.to_owned()];

@@ -44,7 +44,7 @@ fn calendar(answer: &str) -> Result<Value> {
     }
 }
 
-/// `52.52,13.41,Berlin`; the name may be left out.
+/// `52.52,13.41,Berlin`; the name is optional.
 fn place(answer: &str) -> Result<Vec<LocalSetting>> {
     let wrong = || {
         anyhow!(
@@ -84,7 +84,7 @@ fn checked(address: &str) -> Result<Url> {
     let is_web = |url: &Url| matches!(url.scheme(), "http" | "https" | "webcal") && url.has_host();
     let url = Url::parse(address).ok().filter(is_web);
     url.ok_or_else(|| {
-        anyhow!("'{}' is no address. Write one such as https://example.org/feed.xml.", one_line(address))
+        anyhow!("'{}' is not an address. Write one such as https://example.org/feed.xml.", one_line(address))
     })
 }
 
@@ -133,13 +133,13 @@ mod tests {
         let many = "https://a.example ".repeat(21);
         for (source, answer, words) in [
             (Calendar, "me.ics", "Write an address such as"),
-            (Calendar, "ftp://example.org/me.ics", "is no address"),
+            (Calendar, "ftp://example.org/me.ics", "is not an address"),
             (Place, "Berlin", "52.52,13.41,Berlin"),
             (Place, "95,13", "is no place"),
             (Place, "nan,13", "is no place"),
-            (Feeds, "example.org", "is no address"),
+            (Feeds, "example.org", "is not an address"),
             (Feeds, many.as_str(), "at most 20 feeds"),
-            (Page, "file:///etc/passwd", "is no address"),
+            (Page, "file:///etc/passwd", "is not an address"),
         ] {
             let error = settings_for(source, answer).err().expect(answer).to_string();
             assert!(error.contains(words), "{answer}: {error}");

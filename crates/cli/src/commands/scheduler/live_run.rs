@@ -48,7 +48,7 @@ impl LiveRun {
 impl TextSink for LiveRun {
     async fn text(&self, piece: &str) {
         self.stop_waiting();
-        // The run goes on without a reader of stdout: its result is stored and delivered.
+        // The run continues without a reader of stdout: its result is stored and delivered.
         let _ = self.answer.lock().await.write(piece).await;
     }
 }

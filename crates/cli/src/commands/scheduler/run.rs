@@ -1,4 +1,4 @@
-//! `hob scheduler run`: one run now, outside the schedule. Prints its steps and its answer while it goes on.
+//! `hob scheduler run`: one run now, outside the schedule. Prints its steps and its answer while it runs.
 
 use std::process::ExitCode;
 

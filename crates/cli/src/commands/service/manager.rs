@@ -1,12 +1,10 @@
 //! Calls of the service manager, within limits of time and output.
 
 use std::io::ErrorKind;
-use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use hob_process::{Need, command};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use hob_process::{BoundedOutput, Need, bounded_output, command};
 
 use super::definition::{CallFailure, ManagerCall};
 use crate::output::text::one_line;
@@ -54,39 +52,21 @@ async fn ask(call: &ManagerCall) -> Result<ManagerAnswer> {
         .args(&call.arguments)
         // The messages are searched for words.
         .env("LC_ALL", "C")
-        .envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    let mut child = match command.spawn() {
-        Ok(child) => child,
+        .envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    let Ok(ended) = tokio::time::timeout(TIMEOUT, bounded_output(&mut command, MOST_OUTPUT)).await else {
+        bail!("'{}' did not end within {} s", call.shown(), TIMEOUT.as_secs());
+    };
+    let BoundedOutput { status, stdout, stderr } = match ended {
+        Ok(ended) => ended,
         Err(error) if error.kind() == ErrorKind::NotFound => bail!(
             "this system has no {}, so Hob cannot install a service. Let its own service manager run 'hob serve'.",
             call.program
         ),
-        Err(error) => return Err(error).with_context(|| format!("cannot start {}", call.program)),
+        Err(error) => return Err(error).with_context(|| format!("cannot run {}", call.program)),
     };
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let work = async {
-        let (output, errors) = tokio::try_join!(bounded(stdout), bounded(stderr))?;
-        std::io::Result::Ok((output, errors, child.wait().await?))
-    };
-    let Ok(ended) = tokio::time::timeout(TIMEOUT, work).await else {
-        bail!("'{}' did not end within {} s", call.shown(), TIMEOUT.as_secs());
-    };
-    let (output, errors, status) = ended.with_context(|| format!("cannot read from {}", call.program))?;
-    let said = if errors.trim().is_empty() { &output } else { &errors };
+    let said = if stderr.trim().is_empty() { &stdout } else { &stderr };
     let complaint = if said.trim().is_empty() { status.to_string() } else { one_line(said) };
-    Ok(ManagerAnswer { is_success: status.success(), output, complaint })
-}
-
-async fn bounded(pipe: Option<impl AsyncRead + Unpin>) -> std::io::Result<String> {
-    let mut bytes = Vec::new();
-    if let Some(pipe) = pipe {
-        pipe.take(MOST_OUTPUT).read_to_end(&mut bytes).await?;
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(ManagerAnswer { is_success: status.success(), output: stdout, complaint })
 }
 
 /// What to do about a failure, where that is known.

@@ -37,7 +37,7 @@ pages! {
     readme: "README.md", OLLAMA;
     agents_page: "docs/agents.md", OLLAMA;
     terminal_chat_page: "docs/chat.md", OLLAMA;
-    briefing_page: "docs/briefing.md", Setup { gateway: true, ..OLLAMA };
+    briefing_page: "docs/briefing.md", OLLAMA;
     browser_chat_page: "docs/chat-page.md", OLLAMA;
     saved_chats_page: "docs/chats.md", OLLAMA;
     channels_page: "docs/channels.md", Setup { gateway: true, ..OLLAMA };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use hob_sync::{Mutex, MutexGuard};
 use tokio::runtime;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -120,6 +120,10 @@ async fn sweep(pool: Weak<ConnectionPool>, number: usize, first: Duration) {
         next = pool.upgrade().and_then(|pool| pool.sweep(number));
     }
 }
+
+#[cfg(all(test, shuttle))]
+#[path = "connection_pool_interleaving_tests.rs"]
+mod interleavings;
 
 #[cfg(test)]
 mod tests {

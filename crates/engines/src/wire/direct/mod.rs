@@ -25,10 +25,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hob_net::tcp::TcpStream;
 use hob_net::trace_context;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
-use tokio::net::TcpStream;
 use url::Url;
 
 use self::connection::Connection;

@@ -10,7 +10,7 @@ use hob_db::{DatabaseError, Durability};
 use super::memory_database::{PostgresMemoryStore, Scope};
 use crate::store::catalog::{
     CatalogPage, CollectionSummary, DocumentCatalog, DocumentFolder, FolderCheck, NewFolder, RecentDocument,
-    SkippedFile, StoredDocument, folded,
+    SkippedFile, StoredDocument, below, folded, row_limit,
 };
 use crate::store::columns::range_below;
 use crate::store::marks::storable;
@@ -66,14 +66,14 @@ impl DocumentCatalog for PostgresMemoryStore {
     ) -> Result<Vec<RecentDocument>, DatabaseError> {
         let scope = Scope::of(collections);
         let sql = RECENT.replace("{scope}", &scope.has_source("memory_source.id", "$1"));
-        let (since, limit) = (Moment::of(since).microseconds(), i64::try_from(limit).unwrap_or(i64::MAX));
+        let (since, limit) = (Moment::of(since).microseconds(), row_limit(limit));
         self.database.read(|transaction| {
             let rows = transaction.query(&sql, &[&scope.0, &since, &limit])?;
             let document = |row: &Row| {
                 Ok(RecentDocument {
                     path: row.try_get(0)?,
                     title: row.try_get(1)?,
-                    changed: moment(row.try_get(2)?),
+                    changed: Moment::from_microseconds(row.try_get(2)?),
                     text: row.try_get(3)?,
                 })
             };
@@ -91,15 +91,17 @@ impl DocumentCatalog for PostgresMemoryStore {
         let (exact, first, end) = below(page.below.as_deref());
         let text = folded(&page.text);
         self.database.read(|transaction| {
-            let rows = transaction
-                .query(&sql, &[&scope.0, &page.after.path, &text, &exact, &first, &end, &limit(page)])?;
+            let rows = transaction.query(
+                &sql,
+                &[&scope.0, &page.after.path, &text, &exact, &first, &end, &row_limit(page.limit)],
+            )?;
             let document = |row: &Row| {
                 Ok(StoredDocument {
                     path: row.try_get(0)?,
                     title: row.try_get(1)?,
                     chunks: row.try_get::<_, i64>(2)?.unsigned_abs(),
                     size: row.try_get::<_, i64>(3)?.unsigned_abs(),
-                    indexed: moment(row.try_get(4)?),
+                    indexed: Moment::from_microseconds(row.try_get(4)?),
                     collections: row.try_get(5)?,
                 })
             };
@@ -126,7 +128,7 @@ impl DocumentCatalog for PostgresMemoryStore {
                     &exact,
                     &first,
                     &end,
-                    &limit(page),
+                    &row_limit(page.limit),
                 ],
             )?;
             let skipped = |row: &Row| {
@@ -134,7 +136,7 @@ impl DocumentCatalog for PostgresMemoryStore {
                     path: row.try_get(0)?,
                     collection: row.try_get(1)?,
                     reason: row.try_get(2)?,
-                    seen: moment(row.try_get(3)?),
+                    seen: Moment::from_microseconds(row.try_get(3)?),
                 })
             };
             rows.iter().map(skipped).collect()
@@ -152,7 +154,7 @@ impl DocumentCatalog for PostgresMemoryStore {
                     documents: number(1)?,
                     chunks: number(2)?,
                     size: number(3)?,
-                    indexed: row.try_get::<_, Option<i64>>(4)?.map(moment),
+                    indexed: row.try_get::<_, Option<i64>>(4)?.map(Moment::from_microseconds),
                     skipped: number(5)?,
                 })
             };
@@ -207,7 +209,7 @@ impl DocumentCatalog for PostgresMemoryStore {
     }
 
     fn paths_in(&self, collection: &CollectionName, count: usize) -> Result<Vec<String>, DatabaseError> {
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let count = row_limit(count);
         self.database.read(|transaction| {
             let rows = transaction.query(
                 "SELECT path FROM memory_collection JOIN memory_source ON memory_source.id = source \
@@ -292,28 +294,9 @@ fn folder(row: &Row) -> Result<DocumentFolder, QueryError> {
         path: row.try_get(1)?,
         collection: row.try_get(2)?,
         watched: row.try_get(3)?,
-        added: moment(row.try_get(4)?),
-        checked: row.try_get::<_, Option<i64>>(5)?.map(moment),
+        added: Moment::from_microseconds(row.try_get(4)?),
+        checked: row.try_get::<_, Option<i64>>(5)?.map(Moment::from_microseconds),
         fault: row.try_get(6)?,
-        due: moment(row.try_get(7)?),
+        due: Moment::from_microseconds(row.try_get(7)?),
     })
-}
-
-fn moment(microseconds: i64) -> Moment {
-    Moment::from_microseconds(microseconds)
-}
-
-fn limit(page: &CatalogPage) -> i64 {
-    i64::try_from(page.limit).unwrap_or(i64::MAX)
-}
-
-/// A path and the range below it; nothing without one.
-fn below(path: Option<&str>) -> (Option<&str>, String, String) {
-    match path {
-        Some(path) => {
-            let (exact, first, end) = range_below(path);
-            (Some(exact), first, end)
-        }
-        None => (None, String::new(), String::new()),
-    }
 }

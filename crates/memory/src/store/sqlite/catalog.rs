@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::memory_file::{Scope, SqliteMemoryStore};
 use crate::store::catalog::{
     CatalogPage, CollectionSummary, DocumentCatalog, DocumentFolder, FolderCheck, NewFolder, RecentDocument,
-    SkippedFile, StoredDocument, folded,
+    SkippedFile, StoredDocument, below, folded, row_limit,
 };
 use crate::store::columns::range_below;
 use crate::store::marks::storable;
@@ -38,7 +38,7 @@ impl DocumentCatalog for SqliteMemoryStore {
              FROM memory_source WHERE chunks > 0 AND {CHANGED} >= ?2 AND {} ORDER BY changed DESC, path LIMIT ?3",
             scope.condition("id", "?1"),
         );
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let limit = row_limit(limit);
         self.database.read(|connection| {
             let mut statement = connection.prepare_cached(&sql)?;
             let rows =
@@ -46,7 +46,7 @@ impl DocumentCatalog for SqliteMemoryStore {
                     Ok(RecentDocument {
                         path: row.get(0)?,
                         title: row.get(1)?,
-                        changed: moment(row.get(2)?),
+                        changed: Moment::from_microseconds(row.get(2)?),
                         text: row.get(3)?,
                     })
                 })?;
@@ -74,8 +74,15 @@ impl DocumentCatalog for SqliteMemoryStore {
         );
         self.database.read(|connection| {
             let mut statement = connection.prepare_cached(&sql)?;
-            let values =
-                params![scope.0, page.after.path, folded(&page.text), exact, first, end, limit(page)];
+            let values = params![
+                scope.0,
+                page.after.path,
+                folded(&page.text),
+                exact,
+                first,
+                end,
+                row_limit(page.limit)
+            ];
             let rows = statement.query_map(values, |row| {
                 let names: String = row.get(5)?;
                 Ok(StoredDocument {
@@ -85,7 +92,7 @@ impl DocumentCatalog for SqliteMemoryStore {
                     collections: serde_json::from_str(&names).unwrap_or_default(),
                     chunks: row.get::<_, i64>(2)?.unsigned_abs(),
                     size: row.get::<_, i64>(3)?.unsigned_abs(),
-                    indexed: moment(row.get(4)?),
+                    indexed: Moment::from_microseconds(row.get(4)?),
                 })
             })?;
             rows.collect()
@@ -116,14 +123,14 @@ impl DocumentCatalog for SqliteMemoryStore {
                 exact,
                 first,
                 end,
-                limit(page)
+                row_limit(page.limit)
             ];
             let rows = statement.query_map(values, |row| {
                 Ok(SkippedFile {
                     path: row.get(0)?,
                     collection: row.get(1)?,
                     reason: row.get(2)?,
-                    seen: moment(row.get(3)?),
+                    seen: Moment::from_microseconds(row.get(3)?),
                 })
             })?;
             rows.collect()
@@ -153,7 +160,7 @@ impl DocumentCatalog for SqliteMemoryStore {
                     documents: number(1)?,
                     chunks: number(2)?,
                     size: number(3)?,
-                    indexed: row.get::<_, Option<i64>>(4)?.map(moment),
+                    indexed: row.get::<_, Option<i64>>(4)?.map(Moment::from_microseconds),
                     skipped: number(5)?,
                 })
             })?;
@@ -203,7 +210,7 @@ impl DocumentCatalog for SqliteMemoryStore {
     }
 
     fn paths_in(&self, collection: &CollectionName, count: usize) -> Result<Vec<String>, DatabaseError> {
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let count = row_limit(count);
         self.database.read(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT path FROM memory_collection JOIN memory_source ON memory_source.id = source \
@@ -302,28 +309,9 @@ fn folder(row: &Row<'_>) -> rusqlite::Result<DocumentFolder> {
         path: row.get(1)?,
         collection: row.get(2)?,
         watched: row.get(3)?,
-        added: moment(row.get(4)?),
-        checked: row.get::<_, Option<i64>>(5)?.map(moment),
+        added: Moment::from_microseconds(row.get(4)?),
+        checked: row.get::<_, Option<i64>>(5)?.map(Moment::from_microseconds),
         fault: row.get(6)?,
-        due: moment(row.get(7)?),
+        due: Moment::from_microseconds(row.get(7)?),
     })
-}
-
-fn moment(microseconds: i64) -> Moment {
-    Moment::from_microseconds(microseconds)
-}
-
-fn limit(page: &CatalogPage) -> i64 {
-    i64::try_from(page.limit).unwrap_or(i64::MAX)
-}
-
-/// A path and the range below it; nothing without one.
-fn below(path: Option<&str>) -> (Option<&str>, String, String) {
-    match path {
-        Some(path) => {
-            let (exact, first, end) = range_below(path);
-            (Some(exact), first, end)
-        }
-        None => (None, String::new(), String::new()),
-    }
 }

@@ -239,7 +239,7 @@ async fn so_many_run_in_the_background_and_no_more() {
 async fn what_had_no_effect_is_in_the_response() {
     let engine = Arc::new(ScriptedEngine::new(|request| {
         let deltas = match request.messages.len() > 1 {
-            true => return vec![Err(super::create::too_long())],
+            true => return vec![Err(super::failures::too_long())],
             false => vec![Delta::text("ok"), super::finish(hob_core::FinishReason::Stop)],
         };
         deltas.into_iter().chain([Delta::Done { usage: None }]).map(Ok).collect()

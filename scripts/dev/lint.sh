@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# './dev lint'.
+# Sourced by ./dev.
+
+cmd_lint() {
+    install_missing list_needs_of_building
+    ensure_rust
+    lint
+    say "lint passed in $SECONDS s"
+}
+
+# Cargo chooses the features of libraries by what it builds. Without tests, or for one crate, the features differ, and everything is
+# built again, llama.cpp included. An example counts as a test for this, so these arguments reuse the libraries of the tests.
+readonly as_for_tests='--workspace --lib --bins --example config_example'
+
+# Clippy compiles our own crates for the tests: its warnings are errors of the build. 'cargo clippy' and 'cargo doc' would compile
+# all libraries a second time, because they store them in another form.
+use_clippy() {
+    ensure_lint_tools
+    export RUSTC_WORKSPACE_WRAPPER=clippy-driver
+    # The form in which cargo-clippy gives '-D warnings' to clippy-driver.
+    export CLIPPY_ARGS='-Dwarnings__CLIPPY_HACKERY__'
+}
+
+lint() {
+    cd "$root"
+    use_clippy
+    step 'checking the format' cargo fmt --all --check
+    step 'scripts' check_scripts
+    step 'licences, sources and vulnerabilities of libraries' check_libraries
+    step 'building the tests with clippy' cargo test --workspace --no-run
+    # Unquoted on purpose: these are several words.
+    # shellcheck disable=SC2086
+    step 'clippy without default features' cargo build $as_for_tests --no-default-features
+    step 'documentation' env RUSTDOC="$root/tests/documentation/rustdoc" RUSTDOCFLAGS='-D warnings' \
+        cargo test --workspace --doc --quiet
+}
+
+# Optional, because it needs cargo-deny, which takes minutes to build. deny.toml says what is accepted.
+check_libraries() {
+    if ! cargo deny --version >/dev/null 2>&1; then
+        say "not checked: cargo-deny is missing. To install it: cargo install cargo-deny --locked"
+        return
+    fi
+    cargo deny check licenses bans sources || return
+    if cargo deny fetch db; then
+        cargo deny --offline check advisories || return
+    else
+        say 'the database of vulnerabilities cannot be downloaded here, so only licences, versions and sources were checked'
+    fi
+}
+
+check_scripts() {
+    local script
+    for script in dev .ci/run tests/parts/llama-server tests/documentation/rustdoc benches/*.sh benches/gpu/*.sh benches/peers/*.sh packaging/*.sh tests/packages/*.sh; do
+        [ -e "$script" ] || continue # a pattern that matched nothing
+        bash -n "$script" || return
+        if have shellcheck; then shellcheck --external-sources --check-sourced --shell=bash "$script" || return; fi
+    done
+    # Shellcheck reads these with 'dev', which sources them and sets their variables.
+    for script in scripts/dev/*.sh; do bash -n "$script" || return; done
+    # Users run this one with the shell of their system.
+    sh -n packaging/install.sh || return
+    # The pages show them as they are, so they have no shebang line.
+    for script in tests/clients/programs/*.sh; do bash -n "$script" || return; done
+    # Parsed only: importing would need the packages, compiling would leave files in the checkout.
+    if have python3; then
+        find tests benches packaging -name '*.py' -exec python3 -c \
+            'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' {} + || return
+    fi
+}

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# './dev test' and './dev fuzz'.
+# Sourced by ./dev.
+
+cmd_test() {
+    case ${1:-} in
+    --clients)
+        shift
+        test_clients "$@"
+        return
+        ;;
+    --packages)
+        test_packages
+        return
+        ;;
+    --fuzz)
+        test_fuzz "${2:-60}"
+        return
+        ;;
+    --interleavings)
+        test_interleavings "${2:-2000}"
+        return
+        ;;
+    --simulation)
+        test_simulation "${2:-200}"
+        return
+        ;;
+    esac
+    install_missing list_needs_of_building list_needs_of_testing
+    install_containers
+    ensure_rust
+    step 'test parts' install_parts
+    cd "$root"
+    use_clippy
+    if [ $# -eq 0 ]; then lint; fi
+    if cargo nextest --version >/dev/null 2>&1; then
+        # Many tests wait for sockets and processes, so that one for each core leaves cores idle.
+        local cores
+        cores=$(getconf _NPROCESSORS_ONLN)
+        export NEXTEST_TEST_THREADS=${NEXTEST_TEST_THREADS:-$((cores + (cores + 1) / 2))}
+        step 'tests' cargo nextest run --workspace "$@"
+    else
+        # Unlike nextest, cargo test succeeds if the filter matches nothing.
+        [ $# -eq 0 ] || cargo test --workspace --quiet -- --list "$@" | grep ': test$' >/dev/null ||
+            fail "no test matches '$*'"
+        step 'tests' cargo test --workspace -- "$@"
+    fi
+    if [ $# -eq 0 ]; then
+        say "./dev test: everything passed in $SECONDS s"
+    else
+        say "./dev test: the tests matching '$*' passed in $SECONDS s (not lint, not the others)"
+    fi
+}
+
+# Separate from the other tests, because the clients are large and change independently of Hob.
+test_clients() {
+    install_missing list_needs_of_building list_needs_of_clients
+    ensure_rust
+    step 'test parts' install_parts
+    cd "$root"
+    step 'building hob (dev)' cargo build --workspace --bin hob --example config_example
+    step 'clients' "$python" tests/clients/run.py "$cache/parts" "$CARGO_TARGET_DIR/debug/hob" "$@"
+    say "./dev test --clients: passed in $SECONDS s"
+}
+
+# Separate from the other tests, because the instrumented build takes as long as a release.
+test_fuzz() {
+    step 'fuzz targets' cmd_fuzz --seconds "$1"
+    say "./dev test --fuzz: passed in $SECONDS s"
+}
+
+cmd_fuzz() {
+    install_missing list_needs_of_building list_needs_of_clients
+    ensure_rust
+    "$python" "$root/tests/fuzz/run.py" "$cache/fuzz" "$@"
+}
+
+# Separate from the other tests, because it needs root and a privileged container.
+test_packages() {
+    if [ "$(uname -s)" != Linux ] || [ "$(id -u)" != 0 ]; then
+        fail 'a container with systemd inside takes Linux and root: sudo ./dev test --packages'
+    fi
+    install_missing list_needs_of_building list_needs_of_testing list_needs_of_packages
+    ensure_rust
+    step 'test parts' install_parts
+    cd "$root"
+    # As for a release: for every kind of processor. Any flag replaces 'target-cpu=native' of .cargo/config.toml.
+    step 'building hob (dev) with its libraries' env RUSTFLAGS=-Cdebuginfo=0 cargo build --workspace --bin hob --example config_example \
+        --features hob/dynamic-backends
+    if [ "$(uname -m)" = x86_64 ]; then
+        step 'hob on older processors' tests/packages/processors.sh "$CARGO_TARGET_DIR/debug/hob"
+    fi
+    step 'every file of a release in a clean root' tests/packages/clean_root.sh "$CARGO_TARGET_DIR/debug/hob" "$cache/parts"
+    step 'the service under systemd' tests/packages/systemd.sh "$CARGO_TARGET_DIR/debug/hob" "$cache/parts"
+    say "./dev test --packages: passed in $SECONDS s"
+}
+
+# prepare_special_build NAME COUNT: for tests that build some crates in another way, in a directory of their own.
+prepare_special_build() {
+    case $2 in
+    '' | 0 | *[!0-9]*) fail "'$2' is no number. For example: ./dev test --$1 1000" ;;
+    esac
+    install_missing list_needs_of_building
+    ensure_rust
+    cd "$root"
+    CARGO_TARGET_DIR=$CARGO_TARGET_DIR-$1
+    export CARGO_TARGET_DIR
+    forget_other_checkout
+}
+
+# Separate from the other tests, because a scheduler takes the place of the system's threads and locks.
+test_interleavings() {
+    prepare_special_build interleavings "$1"
+    export RUSTFLAGS='--cfg shuttle' HOB_INTERLEAVINGS=$1
+    step "threads in $1 orders" cargo test -p hob-core -p hob-db -p hob-engines -p hob-keys --lib interleavings
+    step "the slots of the server in $1 orders" cargo test -p hob-sync --test concurrency_limit
+    say "./dev test --interleavings: passed in $SECONDS s"
+}
+
+# Separate from the other tests, because a simulation takes the place of the system's network and clock.
+test_simulation() {
+    prepare_special_build simulation "$1"
+    # The second setting lets the seed decide what tokio decides at random.
+    export RUSTFLAGS='--cfg simulation --cfg tokio_unstable' HOB_SIM_SEEDS=$1
+    local seeds="$1 seeds"
+    if [ -n "${HOB_SIM_SEED:-}" ]; then seeds="seed $HOB_SIM_SEED"; fi
+    step "simulations with $seeds" cargo test -p hob-engines -p hob-channels --test simulation
+    say "./dev test --simulation: passed in $SECONDS s"
+}
