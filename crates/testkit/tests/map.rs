@@ -55,7 +55,8 @@ fn every_test_the_map_names_exists() {
             let text = std::fs::read_to_string(root().join(file))
                 .unwrap_or_else(|error| panic!("'{}' names {file}: {error}", row.feature));
             let marks = ["#[test]", "#[tokio::test", "on_both_databases!"];
-            let tests = marks.iter().any(|mark| text.contains(mark)) || file.ends_with(".py");
+            let is_script = file.ends_with(".py") || file.ends_with(".test.mjs");
+            let tests = marks.iter().any(|mark| text.contains(mark)) || is_script;
             assert!(tests, "'{}' names {file}, which has no tests", row.feature);
             let there = name.is_empty()
                 || text.contains(&format!("fn {name}("))
