@@ -165,7 +165,7 @@ async fn start_link(
 }
 
 /// Turns the channel on in the configuration file, for the owner on this machine, once an account is linked. The file is reloaded then, and
-/// a server without channels connects.
+/// the server connects.
 async fn turn_on(
     State(state): State<Arc<ServerState>>,
     extensions: Extensions,
