@@ -140,12 +140,17 @@ static void undo_content(const struct record *record) {
 static void undo_name(const struct record *record) {
     switch (record->kind) {
     case 'C':
-        if (!names(record->path, record->inode)) return;
-        if (record->is_directory ? rmdir(record->path) : unlink(record->path)) fail(record->path);
+        /* A socket, which is not recorded, may keep a directory. */
+        if (record->is_directory) {
+            if (rmdir(record->path) && errno != ENOENT && errno != ENOTEMPTY) fail(record->path);
+        } else if (names(record->path, record->inode) && unlink(record->path)) {
+            fail(record->path);
+        }
         return;
     case 'R':
         if (!names(record->to, record->inode)) return;
-        if (rename(record->to, record->path)) fail(record->to);
+        /* The directory of a socket may be gone. */
+        if (rename(record->to, record->path) && errno != ENOENT) fail(record->to);
         if (record->saved[0] && link(record->saved, record->to)) fail(record->to);
         return;
     case 'U':
