@@ -32,6 +32,10 @@ mod doctor;
 mod failover;
 #[cfg(test)]
 mod fakes;
+// The tracer of these tests is for Linux.
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod faults;
 #[cfg(test)]
 mod general;
 #[cfg(test)]
