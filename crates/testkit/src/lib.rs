@@ -27,6 +27,7 @@ mod tied_command;
 pub mod tiny_projector;
 mod token_issuer;
 mod transcript;
+pub mod trend;
 
 pub use brief_engine::BriefEngine;
 pub use certificate::TestCertificate;
