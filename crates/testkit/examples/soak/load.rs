@@ -119,7 +119,7 @@ impl Shared {
     async fn document(&self, client: usize, number: usize) -> Result<(), String> {
         let call = Call {
             method: "POST",
-            path: format!("/v1/memory/documents?name=crane{client}.md&replace=true"),
+            path: format!("/v1/memory/documents?name=crane{client}.md"),
             content_type: "application/octet-stream",
             body: format!("# Crane {client}\n\nThe crane flies over the marsh for the {number}th time.\n"),
         };
@@ -163,7 +163,10 @@ impl Shared {
 
     /// Sends messages of a channel, one after the other, and waits for each answer.
     async fn talk(self: Arc<Self>, gateway: Gateway) {
-        gateway.opened(1).await;
+        if tokio::time::timeout(ANSWER_LIMIT, gateway.opened(1)).await.is_err() {
+            lock(&self.failures).push("the server does not connect to the gateway".to_owned());
+            return;
+        }
         let mut number = 0;
         while !self.is_over.load(Ordering::Relaxed) {
             let frames = gateway.frames().len();

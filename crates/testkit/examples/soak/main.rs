@@ -3,7 +3,6 @@
 //! `soak --hob PATH [--minutes N] [--out DIRECTORY]`, best called by `./dev soak`. It prints a table of what was measured every ten
 //! seconds, and how much each figure grows in an hour after the warm-up. It fails if a figure surely grows by more than its bound.
 
-#![expect(clippy::disallowed_methods, reason = "a soak starts programs with the environment it was given")]
 #![expect(clippy::expect_used, reason = "a soak that cannot set itself up should fail loudly")]
 
 mod engine;

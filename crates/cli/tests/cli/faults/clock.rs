@@ -9,6 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::client::Client;
+use super::report;
 use super::tools::clock_library;
 use crate::home::{Home, engines_config};
 use crate::replicas::engine::{EngineLog, prompt};
@@ -76,4 +77,5 @@ async fn tasks_run_once_for_each_slot_when_the_clock_jumps_forth_and_back() {
     assert_eq!(calls, runs.len(), "every run asked the engine once: {runs:?}");
     let ended = server.terminate().await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    report("clock", runs.len(), "runs of a task", 0);
 }

@@ -3,8 +3,8 @@
 use super::acknowledged::{Ledger, Surroundings, work};
 use super::client::Client;
 use super::outcome::{Promise, check, databases};
-use super::stride;
 use super::traced::{Crash, Journal};
+use super::{report, stride};
 use crate::home::{Home, finish};
 use crate::running::Running;
 
@@ -38,27 +38,30 @@ async fn serve_until(kill_at: usize, crash: Crash, promise: Promise) -> (bool, V
 }
 
 /// Ends the server at one change after the other until it gets through.
-pub async fn serve_until_each(crash: Crash, promise: Promise) {
+pub async fn serve_until_each(name: &str, crash: Crash, promise: Promise) {
     let mut wrong = Vec::new();
     let mut number = 1;
+    let mut crashes = 0;
     loop {
         let (was_ended, found) = serve_until(number, crash, promise).await;
         for line in &found {
             eprintln!("{line}");
         }
         wrong.extend(found);
+        crashes += 1;
         if !was_ended {
             break;
         }
         number += stride();
     }
-    eprintln!("the server was ended at {number} changes ({crash:?}, every {}.)", stride());
+    report(name, crashes, "crashes", wrong.len());
     assert!(number > 100, "the server makes more changes than {number}");
     assert!(wrong.is_empty(), "{} failures:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Ends a command at one change after the other. After each, the command succeeds when it is run again, and the databases are whole.
-pub async fn run_until_each(prepare: &[&[&str]], arguments: &[&str], crash: Crash) {
+/// Returns the number of crashes.
+pub async fn run_until_each(prepare: &[&[&str]], arguments: &[&str], crash: Crash) -> usize {
     let documents = tempfile::tempdir().expect("a directory");
     for number in 0..20 {
         let text = format!("# Note {number}\n\nThe crane{number} flies over the marsh.\n");
@@ -67,7 +70,7 @@ pub async fn run_until_each(prepare: &[&[&str]], arguments: &[&str], crash: Cras
     let documents = documents.path().to_str().expect("text");
     let arguments: Vec<&str> =
         arguments.iter().map(|word| if *word == "DOCUMENTS" { documents } else { word }).collect();
-    let mut number = 1;
+    let (mut number, mut crashes) = (1, 0);
     loop {
         let home = Home::with_engines(&[]);
         for command in prepare {
@@ -84,9 +87,9 @@ pub async fn run_until_each(prepare: &[&[&str]], arguments: &[&str], crash: Cras
         assert!(again.code == Some(0) || is_done, "{what}: {}", again.stderr);
         assert_eq!(databases(home.directory()), [""; 0], "{what}");
         if ran.code == Some(0) {
-            eprintln!("{arguments:?} was ended at {} changes ({crash:?})", number - 1);
-            return;
+            return crashes;
         }
+        crashes += 1;
         assert_eq!(ran.code, Some(137), "{what}: {}", ran.stderr);
         number += stride();
     }
@@ -95,13 +98,13 @@ pub async fn run_until_each(prepare: &[&[&str]], arguments: &[&str], crash: Cras
 #[tokio::test]
 #[ignore = "takes minutes: ./dev test --faults"]
 async fn a_server_that_is_killed_at_any_change_loses_nothing_and_does_nothing_twice() {
-    serve_until_each(Crash::Kill, Promise::All).await;
+    serve_until_each("kill", Crash::Kill, Promise::All).await;
 }
 
 #[tokio::test]
 #[ignore = "takes minutes: ./dev test --faults"]
 async fn a_server_that_is_killed_in_the_middle_of_any_write_loses_nothing() {
-    serve_until_each(Crash::TornWrite, Promise::All).await;
+    serve_until_each("torn-write", Crash::TornWrite, Promise::All).await;
 }
 
 #[tokio::test]
@@ -117,8 +120,10 @@ async fn a_command_that_is_killed_at_any_change_can_be_repeated() {
         (&with_key, &["key", "disable", "ana"]),
         (&with_key, &["key", "revoke", "ana"]),
     ];
+    let mut crashes = 0;
     for (prepare, arguments) in cases {
-        run_until_each(prepare, arguments, Crash::Kill).await;
-        run_until_each(prepare, arguments, Crash::TornWrite).await;
+        crashes += run_until_each(prepare, arguments, Crash::Kill).await;
+        crashes += run_until_each(prepare, arguments, Crash::TornWrite).await;
     }
+    report("commands-kill", crashes, "crashes", 0);
 }

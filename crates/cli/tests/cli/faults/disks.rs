@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::client::Client;
 use super::outcome::databases;
+use super::report;
 use crate::home::{Home, engines_config};
 use crate::replicas::engine::{EngineLog, prompt};
 use crate::running::Running;
@@ -157,6 +158,7 @@ async fn a_full_disk_loses_nothing_and_the_server_recovers_without_a_restart() {
     assert_eq!(counts(&Client::of(server.address())).await, expected(&rounds));
     server.terminate().await;
     assert_eq!(databases(home.directory()), [""; 0]);
+    report("full-disk", rounds.len(), "rounds of changes", 0);
 }
 
 #[tokio::test]
@@ -185,4 +187,5 @@ async fn a_server_on_a_read_only_disk_answers_and_keeps_what_is_there() {
     assert_eq!(change_all(&client, 3).await, [true; 5]);
     server.terminate().await;
     assert_eq!(databases(home.directory()), [""; 0]);
+    report("read-only-disk", 3, "starts", 0);
 }

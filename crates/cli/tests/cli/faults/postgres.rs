@@ -7,6 +7,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::client::Client;
+use super::report;
 use crate::home::{Home, engines_config};
 use crate::replicas::engine::{EngineLog, prompt};
 use crate::running::Running;
@@ -67,4 +68,5 @@ async fn a_server_outlives_every_fault_of_its_database_and_loses_nothing() {
     }
     let ended = server.terminate().await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    report("postgresql", ConnectionFault::ALL.len(), "faults", 0);
 }
