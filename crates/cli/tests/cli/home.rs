@@ -38,6 +38,7 @@ impl Home {
     }
 
     /// In this directory, which is deleted at the end.
+    #[cfg(target_os = "linux")]
     pub fn in_directory(directory: TempDir) -> Self {
         Home { directory, documents: tempfile::tempdir().expect("a directory") }
     }
@@ -81,6 +82,7 @@ impl Home {
     }
 
     /// `hob`, started by another program, which gets these arguments before it.
+    #[cfg(target_os = "linux")]
     pub fn hob_under<A: AsRef<OsStr>>(&self, program: &str, before: &[A], arguments: &[&str]) -> Command {
         let mut all: Vec<&OsStr> = before.iter().map(AsRef::as_ref).collect();
         all.push(OsStr::new(env!("CARGO_BIN_EXE_hob")));

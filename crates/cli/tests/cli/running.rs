@@ -57,6 +57,7 @@ impl Running {
     }
 
     /// Waits for its end.
+    #[cfg(target_os = "linux")]
     pub async fn ended(&mut self) {
         self.child.wait().await.expect("hob ends");
     }

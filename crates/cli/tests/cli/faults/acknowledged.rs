@@ -121,7 +121,8 @@ async fn spend(client: &Client, ledger: &Ledger) -> Option<()> {
     // More than the engine reports as used, so that the budget is never overdrawn.
     let messages = json!([{ "role": "user", "content": prompt("budgetq") }]);
     let asked = json!({ "model": "default", "agent": "none", "max_tokens": 2000, "messages": messages });
-    let answer = client.send_as(Some(&secret), Method::POST, "/v1/chat/completions", Some(&asked)).await?;
+    let answer =
+        client.send_as(Some(secret.as_str()), Method::POST, "/v1/chat/completions", Some(&asked)).await?;
     assert!(answer.is_success(), "{answer:?}");
     ledger.lock().spent = answer.body["usage"]["total_tokens"].as_u64().expect("a number");
     Some(())

@@ -1,5 +1,9 @@
 //! The program is ended at every single change that it makes to a file: a write, a rename, a sync.
 
+use std::time::Duration;
+
+use rustix::process::Signal;
+
 use super::acknowledged::{Ledger, Surroundings, work};
 use super::client::Client;
 use super::outcome::{Promise, check, databases};
@@ -7,6 +11,9 @@ use super::traced::{Crash, Journal};
 use super::{report, stride};
 use crate::home::{Home, finish};
 use crate::running::Running;
+
+/// How long a process may take to end that was killed.
+const END_LIMIT: Duration = Duration::from_secs(30);
 
 /// A server that is ended at the change of this number while clients use it. Returns whether it was, and what is wrong afterwards.
 async fn serve_until(kill_at: usize, crash: Crash, promise: Promise) -> (bool, Vec<String>) {
@@ -24,13 +31,12 @@ async fn serve_until(kill_at: usize, crash: Crash, promise: Promise) -> (bool, V
             () = server.ended() => true,
             done = work(&client, &surroundings.gateway, &ledger) => done.is_none(),
         };
-        if was_ended {
-            server.ended().await;
-        } else {
+        if !was_ended {
             // The work is done: a crash at this moment is the last one.
-            server.signal(rustix::process::Signal::USR1);
-            server.ended().await;
+            server.signal(Signal::USR1);
         }
+        let ended = tokio::time::timeout(END_LIMIT, server.ended()).await;
+        assert!(ended.is_ok(), "a request fails at change {kill_at}, but the server runs");
     }
     journal.settle(&home, kill_at).await;
     let wrong = check(&home, &surroundings, &ledger.read(), promise).await;
@@ -69,7 +75,7 @@ pub async fn run_until_each(prepare: &[&[&str]], arguments: &[&str], crash: Cras
     }
     let documents = documents.path().to_str().expect("text");
     let arguments: Vec<&str> =
-        arguments.iter().map(|word| if *word == "DOCUMENTS" { documents } else { word }).collect();
+        arguments.iter().map(|word| if *word == "DOCUMENTS" { documents } else { *word }).collect();
     let (mut number, mut crashes) = (1, 0);
     loop {
         let home = Home::with_engines(&[]);

@@ -1,4 +1,4 @@
-//! Real file systems that are full or read-only. They are mounted, so these tests need root; without it they are skipped with a message.
+//! A real file system that is full or read-only. It is mounted, so these tests need root; without it they are skipped with a message.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -163,7 +163,7 @@ async fn a_full_disk_loses_nothing_and_the_server_recovers_without_a_restart() {
 
 #[tokio::test]
 #[ignore = "mounts a file system: ./dev test --faults"]
-async fn a_server_on_a_read_only_disk_answers_and_keeps_what_is_there() {
+async fn a_start_on_a_read_only_disk_names_the_file_and_changes_nothing() {
     let Some(disk) = SmallDisk::mount() else { return };
     let engines = EngineLog::default();
     let engine = engines.start(0).await;
@@ -173,18 +173,15 @@ async fn a_server_on_a_read_only_disk_answers_and_keeps_what_is_there() {
     assert_eq!(server.terminate().await.code, Some(0));
 
     disk.remount("ro");
-    let server = Running::start(&home, &[]).await;
-    let client = Client::of(server.address());
-    ask(&client, "readonlyq").await;
-    assert_eq!(change_all(&client, 2).await, [false; 5]);
-    let ended = server.terminate().await;
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let refused = home.run(&["serve", "--port", "0"]).await;
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{}", refused.stderr);
+    assert!(refused.stderr.contains("hob.db"), "{}", refused.stderr);
 
     disk.remount("rw");
     let server = Running::start(&home, &[]).await;
     let client = Client::of(server.address());
     assert_eq!(counts(&client).await, expected(&rounds));
-    assert_eq!(change_all(&client, 3).await, [true; 5]);
+    assert_eq!(change_all(&client, 2).await, [true; 5]);
     server.terminate().await;
     assert_eq!(databases(home.directory()), [""; 0]);
     report("read-only-disk", 3, "starts", 0);

@@ -85,7 +85,7 @@ async fn saved(client: &Client, known: &Acknowledged, promise: Promise) -> Vec<S
         }
     }
     if let Some(secret) = &known.key {
-        let own = client.send_as(Some(secret), Method::GET, "/v1/keys/self", None).await;
+        let own = client.send_as(Some(secret.as_str()), Method::GET, "/v1/keys/self", None).await;
         if own.as_ref().is_none_or(|answer| answer.status != 200) {
             wrong.push(format!("the key is lost: {own:?}"));
         }
