@@ -13,6 +13,11 @@ cmd_test() {
         test_packages
         return
         ;;
+    --faults)
+        shift
+        test_faults "$@"
+        return
+        ;;
     --fuzz)
         test_fuzz "${2:-60}"
         return

@@ -60,7 +60,10 @@ pub fn write_new(path: &Path, text: &str, overwrite: Overwrite) -> Result<(), Wr
         Overwrite::Force => temporary.persist(&path),
     };
     match moved.map_err(|failure| failure.error) {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            let synced = sync_directory(directory);
+            synced.map_err(|source| WriteError::Write { path: path.clone(), source })
+        }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(WriteError::Exists { path }),
         Err(source) => Err(WriteError::Write { path, source }),
     }
@@ -72,6 +75,13 @@ fn write_beside(directory: &Path, text: &str) -> io::Result<NamedTempFile> {
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
     Ok(file)
+}
+
+/// A move survives a power cut after its directory is synced.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    fs::File::open(path)?.sync_all()?;
+    Ok(())
 }
 
 pub(crate) fn create_directory(path: &Path) -> io::Result<()> {

@@ -20,6 +20,14 @@ pub fn file(name: &str) -> (tempfile::TempDir, PathBuf) {
     (root, path)
 }
 
+/// What SQLite finds wrong with a file: nothing but `ok` if it is whole.
+pub fn damage(path: &Path) -> Vec<String> {
+    let connection = Connection::open(path).expect("a file");
+    let mut statement = connection.prepare("PRAGMA integrity_check").expect("it can be asked for");
+    let lines = statement.query_map([], |row| row.get(0)).expect("it has rows");
+    lines.collect::<Result<_, _>>().expect("of text")
+}
+
 pub fn user_version(connection: &Connection) -> i64 {
     connection.pragma_query_value(None, "user_version", |row| row.get(0)).expect("readable")
 }

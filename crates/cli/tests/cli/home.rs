@@ -37,6 +37,12 @@ impl Home {
         Home { directory: directory(), documents: directory() }
     }
 
+    /// In this directory, which is deleted at the end.
+    #[cfg(target_os = "linux")]
+    pub fn in_directory(directory: TempDir) -> Self {
+        Home { directory, documents: tempfile::tempdir().expect("a directory") }
+    }
+
     /// With this configuration file.
     pub fn with_config(text: &str) -> Self {
         let home = Self::empty();
@@ -73,6 +79,15 @@ impl Home {
         let arguments =
             ["-c", &script, env!("CARGO_BIN_EXE_hob")].into_iter().chain(arguments.iter().copied());
         self.program("sh", &arguments.collect::<Vec<_>>())
+    }
+
+    /// `hob`, started by another program, which gets these arguments before it.
+    #[cfg(target_os = "linux")]
+    pub fn hob_under<A: AsRef<OsStr>>(&self, program: &str, before: &[A], arguments: &[&str]) -> Command {
+        let mut all: Vec<&OsStr> = before.iter().map(AsRef::as_ref).collect();
+        all.push(OsStr::new(env!("CARGO_BIN_EXE_hob")));
+        all.extend(arguments.iter().map(OsStr::new));
+        self.program(program, &all)
     }
 
     fn program<A: AsRef<OsStr>>(&self, program: &str, arguments: &[A]) -> Command {

@@ -38,6 +38,10 @@ mod email;
 mod failover;
 #[cfg(test)]
 mod fakes;
+// The tracer of these tests is for Linux.
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod faults;
 #[cfg(test)]
 mod general;
 #[cfg(test)]

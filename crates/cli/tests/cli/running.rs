@@ -22,16 +22,23 @@ impl Running {
         Self::of(home.hob(&arguments)).await
     }
 
-    pub async fn of(mut command: Command) -> Self {
+    pub async fn of(command: Command) -> Self {
+        let started = Self::try_of(command).await;
+        started.unwrap_or_else(|complaint| panic!("hob serve did not start:\n{complaint}"))
+    }
+
+    /// The server, or what it printed on stderr if it ended instead.
+    pub async fn try_of(mut command: Command) -> Result<Self, String> {
         let mut child = command.spawn().expect("hob starts");
         let mut stdout = child.stdout.take().expect("a pipe");
         let mut stderr = child.stderr.take().expect("a pipe");
         let Some(summary) = read_summary(&mut stdout).await else {
             let mut complaint = String::new();
             stderr.read_to_string(&mut complaint).await.expect("text");
-            panic!("hob serve did not start:\n{complaint}");
+            child.wait().await.expect("hob ends");
+            return Err(complaint);
         };
-        Running { child, stdout, stderr: BufReader::new(stderr).lines(), summary, heard: String::new() }
+        Ok(Running { child, stdout, stderr: BufReader::new(stderr).lines(), summary, heard: String::new() })
     }
 
     /// Such as `127.0.0.1:45123`.
@@ -47,6 +54,12 @@ impl Running {
 
     pub fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).expect("hob runs");
+    }
+
+    /// Waits for its end.
+    #[cfg(target_os = "linux")]
+    pub async fn ended(&mut self) {
+        self.child.wait().await.expect("hob ends");
     }
 
     /// Waits for a line on stderr.

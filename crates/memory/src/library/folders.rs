@@ -10,7 +10,7 @@ use hob_core::{CollectionName, CollectionSet};
 
 use super::error::DocumentLibraryError;
 use super::job::{IndexJob, JobKind};
-use super::{DocumentLibrary, FolderRequest, Inner, JobScope, ends_of, has};
+use super::{DocumentLibrary, FolderRequest, Inner, JobScope, ends_of, has, upload};
 use crate::index::{IndexOptions, resolve};
 use crate::open::blocking;
 use crate::store::{DocumentFolder, FolderCheck, MemoryStore, NewFolder};
@@ -98,11 +98,13 @@ impl DocumentLibrary {
         .await
     }
 
-    /// Keeps watched folders up to date until the library is closed.
+    /// Keeps watched folders up to date until the library is closed, and indexes uploaded files that a server which ended early has not
+    /// indexed.
     pub fn start(&self) {
         let library = self.clone();
         self.inner.tracker.spawn(async move {
             let Inner { stop, woken, options, .. } = &*library.inner;
+            library.continue_uploads().await;
             loop {
                 if let Err(error) = library.check_folders().await {
                     tracing::debug!(%error, "cannot look at the watched folders");
@@ -114,6 +116,16 @@ impl DocumentLibrary {
                 }
             }
         });
+    }
+
+    async fn continue_uploads(&self) {
+        let uploads = self.inner.options.uploads.clone();
+        let Ok(pending) = blocking(move || upload::pending(&uploads)).await else { return };
+        for (collection, path) in pending {
+            // If too many jobs wait, the next start continues.
+            let Ok(job) = self.add_job(JobKind::Upload, collection, path) else { return };
+            Box::pin(Arc::clone(&self.inner).run(job, None)).await;
+        }
     }
 
     /// Indexes the watched folders that are due, one after the other.

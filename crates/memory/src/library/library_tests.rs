@@ -151,6 +151,21 @@ async fn an_uploaded_document_is_found_and_forgotten_with_its_file() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_not_indexed_before_the_server_ended_is_indexed_after_the_next_start() {
+    let mut fixture = Fixture::new();
+    let text = b"# Gate\n\nThe code is 4711.";
+    upload::store(fixture.library.uploads(), &name("team"), "gate.md", text, SameName::Refuse).unwrap();
+    fixture.library.start();
+    fixture.until(async |library| found(library, "4711").await == 1).await;
+    let is_idle = |library: &DocumentLibrary| {
+        library.jobs(&CollectionSet::All).iter().all(|job| job.finished.is_some())
+    };
+    fixture.until(async |library| is_idle(library)).await;
+    assert_eq!(upload::pending(fixture.library.uploads()), []);
+    fixture.library.close().await;
+}
+
+#[tokio::test]
 async fn a_file_that_is_not_text_is_listed_with_the_reason() {
     let mut fixture = Fixture::new();
     let job = fixture.upload("team", "photo.bin", &[0, 159, 146, 150, 0, 1, 2]).await.unwrap();

@@ -304,6 +304,11 @@ impl Inner {
                 None => work.await,
             }
         };
+        if job.kind == JobKind::Upload && fault.is_none() {
+            let path = job.path.clone();
+            // It fails only while the process ends. The next start looks at the file again.
+            let _ = blocking(move || upload::remove_pending(&path)).await;
+        }
         let is_news = self.jobs.lock().finish(job.id, fault, SystemTime::now());
         if is_news {
             self.announce(&job.collection);

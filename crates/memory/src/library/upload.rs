@@ -19,6 +19,9 @@ const MAX_EXTENSION: usize = 20;
 const MAX_FILES: usize = 10_000;
 const MAX_BYTES: u64 = 16 << 30;
 
+/// What the name of the note of a file begins with that is not indexed yet. Hidden files are not indexed, and no uploaded file is hidden.
+const PENDING: &str = ".pending-";
+
 /// Whether a file of the same name is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SameName {
@@ -70,6 +73,16 @@ pub(super) fn directory_of(uploads: &Path, collection: &CollectionName) -> PathB
     uploads.join(name)
 }
 
+/// The collection of a directory.
+fn collection_of(directory: &str) -> Option<CollectionName> {
+    let mut name = String::new();
+    let mut letters = directory.chars();
+    while let Some(letter) = letters.next() {
+        name.push(if letter == '+' { letters.next()?.to_ascii_uppercase() } else { letter });
+    }
+    CollectionName::parse(&name).ok()
+}
+
 /// At most `MAX_NAME` bytes, with the extension, which decides how a file is read.
 fn shortened(name: &str) -> String {
     if name.len() <= MAX_NAME {
@@ -83,7 +96,7 @@ fn shortened(name: &str) -> String {
     format!("{}{extension}", stem.trim_end_matches(['.', ' ']))
 }
 
-/// Writes a file, whole or not at all. Blocks.
+/// Writes a file, whole or not at all, with a note that it is not indexed yet. Blocks.
 pub(super) fn store(
     uploads: &Path,
     collection: &CollectionName,
@@ -101,7 +114,8 @@ pub(super) fn store(
     let (mut files, mut total) = (0, bytes.len() as u64);
     for entry in fs::read_dir(&directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        if entry.file_name() != name {
+        let other = entry.file_name();
+        if other != name && !other.to_string_lossy().starts_with(PENDING) {
             files += 1;
             total = total.saturating_add(entry.metadata().map_or(0, |metadata| metadata.len()));
         }
@@ -113,6 +127,9 @@ pub(super) fn store(
     let mut file = NamedTempFile::new_in(&directory).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
+    if let Some(note) = pending_note(&path) {
+        fs::File::create(note).map_err(failed)?;
+    }
     match same_name {
         SameName::Replace => file.persist(&path),
         SameName::Refuse => file.persist_noclobber(&path),
@@ -121,7 +138,50 @@ pub(super) fn store(
         io::ErrorKind::AlreadyExists => DocumentLibraryError::Exists { name: name.to_owned() },
         _ => failed(error.error),
     })?;
+    sync_names(uploads, &directory).map_err(failed)?;
     Ok(path)
+}
+
+/// A name survives a power cut after its directory is synced, and so do the directories that were created for it.
+fn sync_names(uploads: &Path, directory: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    for one in [Some(directory), Some(uploads), uploads.parent()].into_iter().flatten() {
+        fs::File::open(one)?.sync_all()?;
+    }
+    Ok(())
+}
+
+fn pending_note(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    Some(path.with_file_name(format!("{PENDING}{name}")))
+}
+
+/// Notes that a file is indexed. Blocks.
+pub(super) fn remove_pending(path: &Path) {
+    if let Some(note) = pending_note(path) {
+        // A note that stays costs a look at the file after the next start.
+        let _ = fs::remove_file(note);
+    }
+}
+
+/// The uploaded files that are not indexed yet, with their collections. Blocks.
+pub(super) fn pending(uploads: &Path) -> Vec<(CollectionName, PathBuf)> {
+    let mut found = Vec::new();
+    for directory in fs::read_dir(uploads).into_iter().flatten().flatten() {
+        let Some(collection) = directory.file_name().to_str().and_then(collection_of) else { continue };
+        for note in fs::read_dir(directory.path()).into_iter().flatten().flatten() {
+            let name = note.file_name();
+            let Some(name) = name.to_str().and_then(|name| name.strip_prefix(PENDING)) else { continue };
+            let path = directory.path().join(name);
+            match path.is_file() {
+                true => found.push((collection.clone(), path)),
+                // The file was not stored, or is deleted.
+                false => remove_pending(&path),
+            }
+        }
+    }
+    found.sort_by(|one, other| one.1.cmp(&other.1));
+    found
 }
 
 /// Deletes a file that was uploaded to one of the collections; other files stay. Blocks.
@@ -141,6 +201,7 @@ pub(super) fn delete(
     if !is_theirs || !resolved.is_file() {
         return Ok(());
     }
+    remove_pending(&resolved);
     fs::remove_file(&resolved).map_err(failed)
 }
 
@@ -206,7 +267,26 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "one");
         write("two", SameName::Replace).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
-        assert_eq!(fs::read_dir(root.path().join("team")).unwrap().count(), 1, "nothing else is left");
+        let names = fs::read_dir(root.path().join("team")).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        assert_eq!(names, [".pending-a.md", "a.md"], "nothing else is left");
+    }
+
+    #[test]
+    fn a_file_is_pending_until_it_is_indexed() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(pending(root.path()), []);
+        let team = CollectionName::parse("Team").unwrap();
+        let path = store(root.path(), &team, "a.md", b"text", SameName::Refuse).unwrap();
+        let gone = store(root.path(), &team, "b.md", b"text", SameName::Refuse).unwrap();
+        fs::remove_file(&gone).unwrap();
+        fs::write(root.path().join("+team/.pending-"), "").unwrap();
+        fs::create_dir(root.path().join("no name!")).unwrap();
+        assert_eq!(pending(root.path()), [(team, path.clone())]);
+        remove_pending(&path);
+        remove_pending(&path);
+        assert_eq!(pending(root.path()), []);
     }
 
     #[test]

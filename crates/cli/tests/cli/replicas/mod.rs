@@ -5,7 +5,7 @@
 mod budget;
 mod checks;
 mod cluster;
-mod engine;
+pub mod engine;
 mod faults;
 mod keys;
 mod load;

@@ -1,0 +1,50 @@
+//! Disks, clocks, engines and databases that fail while `hob` works. `./dev test --faults` runs these tests.
+//!
+//! After each fault, nothing that was acknowledged is lost, nothing is done twice, and the next start works. `HOB_TEST_STRIDE=10` ends
+//! the program at every tenth change instead of at every one.
+
+mod acknowledged;
+mod client;
+mod clock;
+mod crash_points;
+mod disks;
+mod engines;
+mod outcome;
+mod postgres;
+mod power_cuts;
+mod tools;
+mod traced;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::home::engines_config;
+
+/// With one engine, a gateway and the scheduler.
+fn config(engine: &str, gateway: &str) -> String {
+    format!(
+        "{}[channel]\nenabled = true\ngateway_url = \"{gateway}\"\nreconnect_interval = 0.1\n\
+         [scheduler]\nenabled = true\npoll_interval = 1.0\n",
+        engines_config(&[("vllm", engine)])
+    )
+}
+
+/// The distance of two changes at which the program is ended.
+fn stride() -> usize {
+    let text = std::env::var("HOB_TEST_STRIDE").unwrap_or_else(|_| "1".to_owned());
+    let stride = text.parse().unwrap_or_else(|_| panic!("HOB_TEST_STRIDE={text} is no number"));
+    std::cmp::max(stride, 1)
+}
+
+/// Notes a figure for `docs/reliability.md` if `./dev test --faults` runs the test.
+fn report(name: &str, count: usize, unit: &str, failures: usize) {
+    let Some(directory) = std::env::var_os("HOB_TEST_RELIABILITY") else { return };
+    let path = PathBuf::from(directory).join("faults.jsonl");
+    let mut file = File::options().create(true).append(true).open(path).expect("a file");
+    let line = json!({ "suite": "faults", "name": name, "count": count, "unit": unit, "failures": failures });
+    // In one write, because other tests add lines at the same time.
+    file.write_all(format!("{line}\n").as_bytes()).expect("written");
+}

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# './dev test --faults', './dev soak' and './dev mutants'.
+# Sourced by ./dev.
+
+# Figures of the commands below, which tests/reliability/fill.py writes into docs/reliability.md.
+reliability=$root/target/reliability
+
+# Separate from the other tests, because the program is ended at every single change that it makes to a file, which takes long.
+test_faults() {
+    [ "$(uname -s)" = Linux ] || fail 'the tests of faults watch the calls of a program to the system, which takes Linux'
+    install_missing list_needs_of_building list_needs_of_testing
+    ensure_rust
+    step 'test parts' install_parts
+    cd "$root"
+    use_clippy
+    if [ "$(id -u)" != 0 ]; then say 'without root, the tests with full and read-only disks are skipped'; fi
+    mkdir -p "$reliability"
+    export HOB_TEST_RELIABILITY=$reliability
+    if cargo nextest --version >/dev/null 2>&1; then
+        step 'faults' cargo nextest run --workspace --run-ignored only -E 'package(hob) & test(/^faults::/)' "$@"
+    else
+        step 'faults' cargo test --workspace --test cli -- --ignored faults:: "$@"
+    fi
+    say "./dev test --faults: passed in $SECONDS s"
+}
+
+cmd_soak() {
+    local minutes=${1:-120}
+    case $minutes in
+    *[!0-9.]* | '') fail "'$minutes' is no number of minutes: ./dev soak 120" ;;
+    esac
+    [ "$(uname -s)" = Linux ] || fail 'the soak reads the figures of a process from /proc, which takes Linux'
+    install_missing list_needs_of_building
+    ensure_rust
+    cd "$root"
+    step 'building hob (measure)' cargo build --profile measure -p hob --bin hob
+    step 'building the load (measure)' cargo build --profile measure -p hob-testkit --example soak
+    step "the soak of $minutes minutes" "$CARGO_TARGET_DIR/measure/examples/soak" --hob "$CARGO_TARGET_DIR/measure/hob" \
+        --minutes "$minutes" --out "$reliability"
+}
+
+mutants_version=27.1.0
+
+# Changes one line after the other in the files that decide something, and runs the tests of the packages beside each file.
+cmd_mutants() {
+    local wanted=${1:-} results=$cache/mutants file packages package arguments
+    install_missing list_needs_of_building list_needs_of_testing
+    ensure_rust
+    step 'test parts' install_parts
+    cd "$root"
+    PATH=$PATH:$cache/tools/bin
+    if ! have cargo-mutants; then
+        mkdir -p "$cache/tools"
+        step "installing cargo-mutants $mutants_version with cargo, once" install_mutants
+    fi
+    rm -rf "$results/results"
+    while read -r file packages; do
+        case $file in
+        *"$wanted"*) ;;
+        *) continue ;;
+        esac
+        arguments=''
+        for package in $packages; do arguments="$arguments --test-package $package"; done
+        mkdir -p "$results/results/${file//\//-}"
+        say "mutants of $file"
+        # It fails if a mutant is missed; the report below decides. Unquoted on purpose: these are several words.
+        # shellcheck disable=SC2086
+        CARGO_TARGET_DIR=$results/target cargo mutants --file "$file" $arguments --no-shuffle --colors never \
+            --output "$results/results/${file//\//-}" </dev/null || say "cargo mutants ended with $?"
+    done <tests/mutants/files.txt
+    step 'report' "$python" tests/mutants/report.py "$results/results" "$reliability"
+}
+
+install_mutants() {
+    # Run outside the project, because its cargo settings are for Hob.
+    (cd "$cache/tools" && env -u CARGO_TARGET_DIR cargo install cargo-mutants --version "$mutants_version" --locked --root .) ||
+        fail 'cargo-mutants could not be built (see above).'
+}
+
