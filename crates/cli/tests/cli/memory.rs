@@ -298,10 +298,12 @@ async fn a_question_uses_the_memory_unless_it_is_disabled() {
     assert!(ran.stderr.ends_with("Sources: heating.md:1\n"), "{}", ran.stderr);
     for arguments in [&["ask", question][..], &["ask", "--no-stream", question]] {
         let ran = home.run(arguments).await;
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), "Sources: heating.md:1\n"), "{arguments:?}");
+        assert_eq!(ran.code, Some(0), "{arguments:?}");
+        assert!(ran.stderr.ends_with("Sources: heating.md:1\n"), "{arguments:?}: {}", ran.stderr);
     }
     let ran = home.run(&["ask", "What is the capital of Mongolia?"]).await;
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "nothing there is about that");
+    assert_eq!(ran.code, Some(0));
+    assert!(!ran.stderr.contains("Sources"), "nothing there is about that: {}", ran.stderr);
     let ran = home.run(&["ask", "-v", question]).await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let messages = asked();

@@ -172,13 +172,13 @@ async fn turn_on(
 ) -> Result<Json<LinkReport>, ApiError> {
     RequestContext::check_owner(&extensions, "/v1/channels/whatsapp")?;
     if !is_enabled(&state) {
-        if !RequestContext::is_on_this_machine(&extensions) {
-            return Err(ApiError::link_on_the_machine());
-        }
         if linking(&state)?.state() != LinkState::Linked {
             return Err(ApiError::malformed(
                 "no account is linked yet. Link one with POST /v1/channels/whatsapp.",
             ));
+        }
+        if !RequestContext::is_on_this_machine(&extensions) {
+            return Err(ApiError::link_on_the_machine());
         }
         settings::turn_on_whatsapp(&state, RequestContext::actor(&extensions)).await?;
     }

@@ -163,7 +163,7 @@ async fn without_channels_there_is_nothing_and_linking_says_why_it_fails() {
     let parts = ServerParts { linking, ..ServerParts::from(system) };
     let server = TestServer::start_parts(parts, loopback_config()).await;
     let (_, details) = get(&server, "/v1/channels/details", "").await;
-    let nothing = json!({ "object": "channels", "channels": [], "answering": null, "senders": [] });
+    let nothing = json!({ "object": "channels", "channels": [], "answering": null, "senders": [], "waiting": [], "approved": [] });
     assert_eq!(details, nothing);
     assert_eq!(get(&server, "/v1/channels/messages", "").await.1["data"], json!([]));
 

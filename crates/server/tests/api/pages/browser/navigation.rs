@@ -63,9 +63,7 @@ async fn every_page_has_the_navigation_and_marks_itself() {
         for link in ["Chat", "Documents", "Tasks", "Channels", "Models", "Activity", "Team", "Settings"] {
             assert!(links.contains(link), "{path}: {links}");
         }
-        browser
-            .until("['connected', 'ready'].includes(document.getElementById('connection-text').textContent)")
-            .await;
+        browser.until("document.getElementById('connection').dataset.state === 'good'").await;
         let complaints = browser.complaints().await;
         // What this server does not have, it refuses.
         let errors: Vec<_> =
