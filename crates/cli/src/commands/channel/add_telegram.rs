@@ -12,7 +12,7 @@ use hob_channels::{SenderKey, new_code, shown_code};
 use hob_config::{Config, Environment, LocalSetting, write_local_settings};
 use secrecy::ExposeSecret;
 
-use super::blocking;
+use super::blocking::blocking;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::secret_line::read_secret;

@@ -3,6 +3,7 @@
 
 mod add_email;
 mod add_telegram;
+mod blocking;
 mod list;
 mod login;
 mod send;
@@ -14,7 +15,6 @@ use std::process::ExitCode;
 use anyhow::{Error, Result, anyhow};
 use hob_channels::{ChannelError, EMAIL_CHANNEL};
 use hob_config::{ChannelConfig, Config};
-use hob_db::DatabaseError;
 
 use crate::args::ChannelCommand;
 use crate::commands::block_on;
@@ -42,13 +42,6 @@ fn explain(error: ChannelError, config: &Config, url: Option<&str>) -> Error {
         }
         error => error.into(),
     }
-}
-
-/// Runs work of the database on a thread that may block.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, DatabaseError> + Send + 'static,
-) -> Result<T> {
-    Ok(tokio::task::spawn_blocking(work).await??)
 }
 
 pub fn run(command: ChannelCommand) -> Result<ExitCode> {

@@ -12,7 +12,7 @@ use hob_config::Config;
 use hob_core::Zone;
 use serde_json::json;
 
-use super::blocking;
+use super::blocking::blocking;
 use crate::commands::audit;
 use crate::output;
 use crate::output::OutputFormat;

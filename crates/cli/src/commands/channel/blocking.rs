@@ -1,0 +1,11 @@
+//! Work of the database beside async work.
+
+use anyhow::Result;
+use hob_db::DatabaseError;
+
+/// Runs work of the database on a thread that may block.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, DatabaseError> + Send + 'static,
+) -> Result<T> {
+    Ok(tokio::task::spawn_blocking(work).await??)
+}
