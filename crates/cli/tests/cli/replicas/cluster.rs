@@ -134,15 +134,17 @@ impl Cluster {
 
     /// Ends a replica without warning, and waits until it is gone.
     pub async fn kill_replica(&mut self, index: usize) {
-        let Some(Running { process, mut child, .. }) = self.replicas[index].running.take() else { return };
-        self.lives[process].killed = Some(Instant::now());
-        child.kill().await.expect("it runs");
+        // Its engine lives longer: an answer that breaks off would be told to the sender.
+        let Some(mut running) = self.replicas[index].running.take() else { return };
+        self.lives[running.process].killed = Some(Instant::now());
+        running.child.kill().await.expect("it runs");
     }
 
     /// Ends all replicas as an operator does.
     pub async fn stop_replicas(&mut self) {
         for Replica { running, home, .. } in &mut self.replicas {
-            let Some(Running { mut child, .. }) = running.take() else { continue };
+            let Some(mut running) = running.take() else { continue };
+            let child = &mut running.child;
             let pid = child.id().and_then(|pid| Pid::from_raw(pid.try_into().ok()?)).expect("it runs");
             kill_process(pid, Signal::TERM).expect("it runs");
             let ended = child.wait().await.expect("it ends");
