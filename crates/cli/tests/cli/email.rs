@@ -29,7 +29,9 @@ async fn a_new_sender_is_approved_and_then_answered_over_real_imap() {
         smtp.port(),
     );
     let home = Home::with_config(&(engines_config(&[("ollama", &ollama.url())]) + &config));
-    let mut server = Running::start(&home, &[]).await;
+    let mut command = home.hob(&["serve", "--port", "0"]);
+    command.env("HOB_LOG", "hob_channels=info");
+    let mut server = Running::of(command).await;
     server.says("reading e-mails").await;
     imap.deliver(&mail("a", "What is the capital?"));
     let sent = timeout(WAIT_LIMIT, smtp.received(1)).await.expect("a code");

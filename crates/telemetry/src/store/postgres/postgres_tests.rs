@@ -150,6 +150,16 @@ fn a_batch_that_was_recorded_when_the_connection_broke_is_not_recorded_again() {
     is_unknown("999999999");
     store.record_batch(&batch, &prices).expect("recorded");
     assert_eq!(calls(&store), 8, "a new primary does not know the transaction");
+
+    let mut of_another = String::new();
+    let committed = store.database.write(|transaction| {
+        of_another = transaction.query_one("SELECT pg_current_xact_id()::text", &[])?.try_get(0)?;
+        Ok(())
+    });
+    committed.expect("committed");
+    is_unknown(&of_another);
+    store.record_batch(&batch, &prices).expect("recorded");
+    assert_eq!(calls(&store), 10, "after a crash, another transaction may have the number");
 }
 
 #[test]

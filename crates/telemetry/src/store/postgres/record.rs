@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use hob_core::{FinishReason, UtcDay};
+use hob_core::{FinishReason, Moment, UtcDay};
 use hob_db::DatabaseError;
 use hob_db::postgres::{
     PostgresDatabase, PostgresTransaction, QueryError, Row, ToSql, TransactionEnd, Type, clean_name,
@@ -30,6 +30,9 @@ const COPY: &str = "
         started, run, source, engine, model, agent, streamed, prompt_tokens, completion_tokens, cached_tokens, estimated, latency_us,
         first_token_us, outcome, finish_reason, error, cost_pico, energy_uj, key, end_user, request_id, route, host, queue_us
     ) FROM STDIN BINARY";
+
+const HAS_CALL: &str = "
+    SELECT EXISTS (SELECT FROM telemetry_call WHERE started = $1 AND run = $2 AND xmin = ($3::text::xid8)::xid)";
 
 const COPY_TYPES: [Type; 24] = [
     Type::INT8,
@@ -169,12 +172,25 @@ fn was_recorded(
         return Ok(false);
     };
     let recorded = database.write(|transaction| match transaction.end_of(number)? {
-        TransactionEnd::Committed => Ok(true),
+        // After a crash, the server may give the number of a transaction that was not on its disk to another one.
+        TransactionEnd::Committed => has_first(transaction, batch, number),
         TransactionEnd::InProgress => Err(QueryError::NoAnswer),
         TransactionEnd::NotCommitted => Ok(false),
     })?;
     *unknown = None;
     Ok(recorded)
+}
+
+/// Whether the transaction with this number has recorded the first call of the batch.
+fn has_first(
+    transaction: &mut PostgresTransaction<'_>,
+    batch: &[Inference],
+    number: &str,
+) -> Result<bool, QueryError> {
+    let Some(first) = batch.first() else { return Ok(true) };
+    let (started, run) = (Moment::of(first.started).microseconds(), clean_name(&first.run));
+    let row = transaction.query_one(HAS_CALL, &[&started, &run, &number])?;
+    Ok(row.try_get(0)?)
 }
 
 /// Recognises a batch that is recorded again.
