@@ -94,8 +94,12 @@ const NAMES: [&str; 40] = [
 /// Files by how their names begin.
 const BEGINNINGS: [&str; 2] = [".env", "id_"];
 
+/// Files by their names before the first dot, such as `passwords.txt`.
+const STEMS: [&str; 5] = ["password", "passwords", "passwd", "secret", "secrets"];
+
 /// Files by how their names end.
-const ENDINGS: [&str; 12] = [
+const ENDINGS: [&str; 13] = [
+    ".env",
     ".pem",
     ".key",
     ".kdbx",
@@ -126,6 +130,7 @@ pub fn is_secret(path: &Path) -> bool {
         || DIRECTORIES.iter().any(|directory| names.windows(directory.len()).any(|part| part == *directory))
         || NAMES.contains(&name.as_str())
         || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+        || name.split('.').next().is_some_and(|stem| STEMS.contains(&stem))
         || ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
@@ -147,6 +152,9 @@ mod tests {
             "/home/ann/.aws/credentials",
             ".aws/config",
             ".netrc",
+            "prod.env",
+            "Passwords.txt",
+            "secrets",
             ".git-credentials",
             "Passwords.kdbx",
             ".ssh/known_hosts",

@@ -296,6 +296,8 @@ async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, s
     };
     let mut cut = pin!(cut);
     let mut outcome = tokio::select! {
+        // In this order: without a grace period, both signals come at once, and the answer still has to say that it ends.
+        biased;
         outcome = connection.as_mut() => Some(outcome),
         none = stopped => none,
         // The server was dropped, so there is nothing to wait for.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
-    AgentPreference, Answered, Ask, Caller, Event, EventBus, GenerateRequest, MemoryUse, Message,
-    RequestSource, Role, RunEvents, TextSink, with_sources,
+    AgentPreference, Answered, Ask, Caller, Event, EventBus, FinishReason, GenerateRequest, MemoryUse,
+    Message, RequestSource, Role, RunEvents, TextSink, with_sources,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -40,7 +40,7 @@ pub(crate) struct Runner {
 /// The answer to the prompt of a task.
 struct TaskAnswer {
     text: String,
-    /// What the answer lacks, because calls before the prompt failed.
+    /// What the answer lacks, because calls before the prompt failed or it was cut off.
     missing: Option<String>,
 }
 
@@ -217,6 +217,13 @@ impl Runner {
 
 /// The calls before the prompt that failed, for the log.
 fn missing(answered: &Answered, first_calls: usize) -> Option<String> {
+    let is_cut = answered.generation.answer.finish_reason == FinishReason::Length;
+    let cut = is_cut.then(|| "the answer was cut off at its limit of tokens".to_owned());
+    let parts: Vec<String> = failed_calls(answered, first_calls).into_iter().chain(cut).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn failed_calls(answered: &Answered, first_calls: usize) -> Option<String> {
     let first = answered.tool_results.iter().take(first_calls);
     let failed: Vec<String> = first
         .filter(|result| !result.success)

@@ -130,6 +130,9 @@ fn add(args: RecipeAddArgs) -> Result<ExitCode> {
     let task = block_on(scheduler::save(&config, &databases, task, args.json.into()))?;
     // The run opens them again.
     drop(databases);
+    if questions == Questions::Skipped && !args.run && !args.json {
+        output::note(format_args!("Try it with 'hob scheduler run {}'.", task.id));
+    }
     let wants_run = match questions {
         _ if args.run => true,
         Questions::Asked => question::yes_or_no("Run it once now?")?,

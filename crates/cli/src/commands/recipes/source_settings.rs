@@ -1,5 +1,7 @@
 //! Turns the answers to the questions of a recipe into settings. Pure.
 
+use std::path::Path;
+
 use anyhow::{Result, anyhow, bail};
 use hob_config::LocalSetting;
 use serde_json::{Value, json};
@@ -36,6 +38,12 @@ pub(super) fn settings_for(source: RecipeSource, answer: &str) -> Result<Vec<Loc
 fn calendar(answer: &str) -> Result<Value> {
     match answer.contains("://") {
         true => Ok(json!({ "url": checked(answer)?.as_str() })),
+        false if answer.starts_with('/') && !Path::new(answer).is_file() => {
+            bail!(
+                "there is no file '{}'. Write the full path of a calendar, or its address.",
+                one_line(answer)
+            )
+        }
         false if answer.starts_with(['/', '~']) => Ok(json!({ "file": answer })),
         false => bail!(
             "'{}' is no calendar. Write an address such as https://example.org/me.ics, or the full path of a file.",
@@ -133,6 +141,7 @@ mod tests {
         let many = "https://a.example ".repeat(21);
         for (source, answer, words) in [
             (Calendar, "me.ics", "Write an address such as"),
+            (Calendar, "/nowhere/me.ics", "there is no file"),
             (Calendar, "ftp://example.org/me.ics", "is not an address"),
             (Place, "Berlin", "52.52,13.41,Berlin"),
             (Place, "95,13", "is no place"),

@@ -12,7 +12,7 @@ use hob_config::Config;
 use hob_core::{EventBus, Permit, Reach, RunEvents};
 use hob_tasks::{
     DeliverTo, FirstCall, Missed, NewTask, PlainSchedule, Task, TaskError, TaskLimits, TaskService,
-    parse_zone,
+    TaskStatus, parse_zone,
 };
 use serde_json::{Value, json};
 
@@ -55,6 +55,7 @@ pub(super) async fn save(
     audit::note(databases, "task.create", &task.id.to_string());
     tell_servers(ChangedPart::Tasks);
     print(&task, format)?;
+    warn_of_same_name(&service, &task).await?;
     if format == OutputFormat::Text {
         output::note(match config.scheduler.enabled {
             true => "The task runs while 'hob serve' or 'hob scheduler start' is running.",
@@ -65,6 +66,20 @@ pub(super) async fn save(
         });
     }
     Ok(task)
+}
+
+/// Two tasks with one name both run.
+async fn warn_of_same_name(service: &TaskService, new: &Task) -> Result<()> {
+    let Some(name) = new.name() else { return Ok(()) };
+    let active = service.list(Some(TaskStatus::Active)).await.map_err(with_advice)?;
+    if let Some(other) = active.iter().find(|task| task.name() == Some(name) && task.id != new.id) {
+        output::warning(format_args!(
+            "there is another active task '{}', and both run. 'hob scheduler cancel {}' ends the other one",
+            one_line(name),
+            other.id
+        ));
+    }
+    Ok(())
 }
 
 /// Opens the channels only if the task needs one.
