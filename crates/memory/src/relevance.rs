@@ -10,9 +10,6 @@ const MAX_SHARE_OF_SHORT: f64 = 0.5;
 /// The share that a passage must contain if vectors are searched, too. They find what is said in other words.
 const SHARE_BESIDE_VECTORS: f64 = 0.5;
 
-/// The share beside vectors in the unit of `word_share`, so that it falls with it.
-const USUAL_SHARES: f64 = 5.0;
-
 /// Chunks that are added to those of the memory. A few documents say little of how rare a word is.
 const ASSUMED_CHUNKS: u64 = 100;
 
@@ -51,13 +48,7 @@ impl RelevanceFloor {
 
     /// The same in a search by words and by meaning.
     pub(crate) fn share_beside_vectors(&self) -> f64 {
-        self.word_share.max(SHARE_BESIDE_VECTORS.min(self.word_share * USUAL_SHARES))
-    }
-
-    /// For a person who searches: the list shows the scores, and the reader chooses. A question of two words of which one is in no document
-    /// finds the other.
-    pub(crate) fn for_search(&self) -> Self {
-        RelevanceFloor { word_share: self.word_share / 2.0, ..*self }
+        if self.word_share > 0.0 { self.word_share.max(SHARE_BESIDE_VECTORS) } else { 0.0 }
     }
 }
 
@@ -88,9 +79,6 @@ mod tests {
         let floor = RelevanceFloor::default().share_of(2);
         assert!(rare / (rare + common) >= floor && common / (rare + common) < floor);
         assert!(rare / (rare + unknown) < floor, "the capital of a country that no document names");
-        let searched = RelevanceFloor::default().for_search();
-        assert!(rare / (rare + unknown) >= searched.share_of(2), "a person who searches gets it");
-        assert_eq!((searched.share_beside_vectors() * 100.0).round(), 25.0);
         // In a memory of one chunk, two of three words are enough.
         let (known, unknown) = (word_weight(1, 1), word_weight(1, 0));
         assert!(2.0 * known / (2.0 * known + unknown) >= RelevanceFloor::default().share_of(3));

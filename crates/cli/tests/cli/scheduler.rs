@@ -189,7 +189,9 @@ async fn a_task_is_found_by_its_name() {
     let first = create(&home, &named).await;
     let shown = json_of(&home, &["scheduler", "show", "tea", "--json"]).await;
     assert_eq!(shown["id"], first["id"]);
-    let second = create(&home, &named).await;
+    let ran = home.run(&[&["scheduler", "create", "Capital?", "--json"][..], &named].concat()).await;
+    assert!(ran.stderr.contains("there is another active task 'tea', and both run"), "{}", ran.stderr);
+    let second: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     let ran = home.run(&["scheduler", "show", "tea"]).await;
     assert!(ran.code == Some(1) && ran.stderr.contains("several tasks are called 'tea'"), "{ran:?}");
     home.run(&["scheduler", "cancel", id(&first)]).await;
@@ -238,7 +240,8 @@ async fn a_manual_run_prints_the_answer_or_fails() {
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let task = create(&home, &["--type", "interval", "--value", "3600"]).await;
     let ran = home.run(&["scheduler", "run", id(&task)]).await;
-    assert_eq!(ran, Ran { code: Some(0), stdout: format!("{STREAMED}\n"), stderr: String::new() });
+    let cut = "warning: the answer was cut off at its limit of tokens\n".to_owned();
+    assert_eq!(ran, Ran { code: Some(0), stdout: format!("{STREAMED}\n"), stderr: cut });
     let logs = json_of(&home, &["scheduler", "logs", id(&task), "--json"]).await;
     assert_eq!((&logs[0]["success"], &logs[0]["result"]), (&json!(true), &json!(STREAMED)));
     let run = json_of(&home, &["scheduler", "run", id(&task), "--json"]).await;

@@ -73,17 +73,13 @@ pub async fn search(
         let searched = store.snapshot_of(&collections, &mut |snapshot| {
             let word_query = word_query.as_ref();
             let is_all = purpose == SearchPurpose::AllPassages;
-            let used = match purpose {
-                SearchPurpose::UserRequest => floor.for_search(),
-                SearchPurpose::AllPassages => RelevanceFloor::NONE,
-                SearchPurpose::Context => floor,
-            };
+            let used = if is_all { RelevanceFloor::NONE } else { floor };
             let hits = match (backend, &question_vector) {
                 (MemoryBackend::Hybrid, Some(vector)) if is_all => {
                     hybrid::find_all(snapshot, word_query, vector, count, floor)?
                 }
                 (MemoryBackend::Hybrid, Some(vector)) => {
-                    hybrid::find(snapshot, word_query, vector, count, used)?
+                    hybrid::find(snapshot, word_query, vector, count, floor)?
                 }
                 (_, Some(vector)) => vector::find(snapshot, vector, count, used.similarity)?,
                 (_, None) => {
