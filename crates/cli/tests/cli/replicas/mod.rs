@@ -92,7 +92,8 @@ async fn survive(rounds: usize) {
     let records: Vec<Value> = serde_json::from_str(&export.stdout)
         .unwrap_or_else(|_| panic!("no records: {}\n{}", export.stderr, cluster.logs()));
 
-    let evidence = Evidence { calls: engines.calls(), lives: cluster.lives.clone() };
+    let evidence =
+        Evidence { calls: engines.calls(), lives: cluster.lives.clone(), outages: outages.clone() };
     let exchanges = lock(&load.exchanges).clone();
     let (excused, failed) = evidence.failed_requests(&exchanges);
     wrong.extend(failed);
