@@ -95,7 +95,7 @@ const NAMES: [&str; 40] = [
 const BEGINNINGS: [&str; 2] = [".env", "id_"];
 
 /// Files by their names before the first dot, such as `passwords.txt`.
-const STEMS: [&str; 5] = ["password", "passwords", "passwd", "secret", "secrets"];
+const STEMS: [&str; 4] = ["password", "passwords", "secret", "secrets"];
 
 /// Files by how their names end.
 const ENDINGS: [&str; 13] = [

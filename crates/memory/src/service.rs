@@ -444,7 +444,7 @@ fn last_question(messages: &[Message]) -> Option<String> {
     Some(last.content.text().into_owned()).filter(|text| !text.trim().is_empty())
 }
 
-/// A search or an indexing for which nobody chose vectors downloads no model.
+/// Without a chosen backend, no model is downloaded.
 fn download_for(is_automatic: bool) -> EmbedderDownload {
     if is_automatic { EmbedderDownload::Refused } else { EmbedderDownload::Allowed }
 }

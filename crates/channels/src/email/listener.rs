@@ -52,7 +52,7 @@ pub(super) struct EmailListener {
     /// The pause between two looks, where the server does not report new messages.
     pub poll_interval: Duration,
     pub backoff: Backoff,
-    /// Nobody can stop the channel with a message that takes too long, or that the server cannot deliver.
+    /// A sender cannot stop the channel with a message that takes too long, or that the server cannot deliver.
     pub failed: Mutex<FailedRead>,
     pub inbox: Inbox,
     pub status: StatusCell,

@@ -1,4 +1,4 @@
-//! What an answer says, how it ends, and what is told about it.
+//! The text of an answer, its end, and its usage.
 
 use std::num::NonZeroU32;
 

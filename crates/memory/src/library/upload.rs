@@ -227,7 +227,7 @@ mod tests {
     fn a_name_cannot_leave_its_directory() {
         for (given, safe) in [
             ("notes.md", "notes.md"),
-            ("../../etc/hostname", "hostname"),
+            ("../../etc/passwd", "passwd"),
             ("C:\\Users\\ana\\report.docx", "report.docx"),
             (".hidden.md", "hidden.md"),
             (". .notes.md", "notes.md"),
