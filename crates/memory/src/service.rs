@@ -83,7 +83,7 @@ impl MemoryService {
         Ok(if has_vectors { MemoryBackend::Hybrid } else { MemoryBackend::Sqlite })
     }
 
-    /// The best passages that are relevant.
+    /// The best passages that are relevant, or the best by words if none is.
     pub async fn search(&self, query: &MemoryQuery) -> Result<SearchResults, MemoryError> {
         self.search_for(query, SearchPurpose::UserRequest, &self.events).await
     }

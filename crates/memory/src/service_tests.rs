@@ -121,7 +121,7 @@ async fn irrelevant_passages_are_not_returned() {
 }
 
 #[tokio::test]
-async fn a_question_that_the_documents_do_not_answer_finds_nothing_unless_all_is_wanted() {
+async fn a_question_that_the_documents_do_not_answer_gets_no_context() {
     let fixture = Fixture::new(MemoryBackend::Hybrid);
     fixture.write("tax.md", "# Taxes\n\nThe capital gains of last year are taxed in May.");
     fixture.memory.index(&fixture.notes()).await.unwrap();
@@ -138,8 +138,9 @@ async fn a_question_that_the_documents_do_not_answer_finds_nothing_unless_all_is
             MemoryBackend::Vector | MemoryBackend::Hybrid => "Ulaanbaatar, Mongolia",
         };
         let unanswered = query(text, backend);
-        let found = fixture.memory.search(&unanswered).await.unwrap().passages;
-        assert!(found.is_empty(), "{backend:?} {found:?}");
+        let context = SearchPurpose::Context;
+        let found = fixture.memory.search_for(&unanswered, context, &fixture.memory.events).await.unwrap();
+        assert!(found.passages.is_empty(), "{backend:?} {found:?}");
         let all = fixture.memory.search_all(&unanswered).await.unwrap().passages;
         assert!(all.iter().any(|passage| passage.text.contains("capital gains")), "{backend:?} {all:?}");
         let answered = query("When are the capital gains taxed?", backend);
@@ -149,6 +150,26 @@ async fn a_question_that_the_documents_do_not_answer_finds_nothing_unless_all_is
     // Relevant passages come first.
     let all = fixture.memory.search_all(&query("the capital gains", MemoryBackend::Hybrid)).await.unwrap();
     assert!(all.passages.len() == 3 && all.passages[0].text.contains("gains"), "{all:?}");
+}
+
+#[tokio::test]
+async fn a_search_that_finds_nothing_by_meaning_finds_the_words_that_are_there() {
+    let fixture = Fixture::new(MemoryBackend::Hybrid);
+    fixture.write(
+        "bread.md",
+        "# Loaf\n\nKnead flour, water, salt, yeast and a spoon of oil for ten minutes, cover the bowl, wait two hours, heat the \
+         oven, shape it, cut the top and bake until the bread sounds hollow.",
+    );
+    fixture.memory.index(&fixture.notes()).await.unwrap();
+    let query =
+        MemoryQuery { text: "make bread".into(), top_k: 5, backend: None, collections: CollectionSet::All };
+    let found = fixture.memory.search(&query).await.unwrap();
+    let files: Vec<&str> = found.passages.iter().map(|passage| passage.source.as_str()).collect();
+    assert_eq!((found.backend, files), (MemoryBackend::Hybrid, vec![fixture.file("bread.md").as_str()]));
+    let context = SearchPurpose::Context;
+    let found = fixture.memory.search_for(&query, context, &fixture.memory.events).await.unwrap();
+    assert!(found.passages.is_empty(), "{found:?}");
+    assert_eq!(fixture.ask("make bread", MemoryBackend::Vector).await.unwrap(), [""; 0]);
 }
 
 #[tokio::test]

@@ -37,6 +37,22 @@ pub(super) fn find(
     Ok(Some(fused))
 }
 
+/// The relevant chunks. If there are none, the caller that asked for them gets the best by words.
+pub(super) fn find_on_request(
+    snapshot: &dyn MemorySnapshot,
+    words: Option<&WordQuery>,
+    question: &QuestionVector,
+    count: usize,
+    floor: RelevanceFloor,
+) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+    let Some(found) = find(snapshot, words, question, count, floor)? else { return Ok(None) };
+    if !found.is_empty() {
+        return Ok(Some(found));
+    }
+    let share = floor.share_beside_vectors();
+    Ok(Some(fuse(&[word_search::find_on_request(snapshot, words, count, share)?])))
+}
+
 /// The relevant chunks, and then the others.
 pub(super) fn find_all(
     snapshot: &dyn MemorySnapshot,

@@ -25,11 +25,11 @@ const MAX_QUESTION: usize = 16 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchPurpose {
-    /// The caller asked for passages that are relevant.
+    /// The caller asked for passages: those that are relevant, or the best by words if none is.
     UserRequest,
-    /// The caller wants to see the best passages, even if none is relevant.
+    /// The caller wants to see the best passages, even if they are not relevant.
     AllPassages,
-    /// Passages are added to a question unasked. One without a topic gets none.
+    /// Relevant passages are added to a question unasked. One without a topic gets none.
     Context,
 }
 
@@ -72,20 +72,23 @@ pub async fn search(
         let mut found = None;
         let searched = store.snapshot_of(&collections, &mut |snapshot| {
             let word_query = word_query.as_ref();
-            let is_all = purpose == SearchPurpose::AllPassages;
-            let used = if is_all { RelevanceFloor::NONE } else { floor };
-            let hits = match (backend, &question_vector) {
-                (MemoryBackend::Hybrid, Some(vector)) if is_all => {
+            let used = if purpose == SearchPurpose::AllPassages { RelevanceFloor::NONE } else { floor };
+            let share = used.share_of(word_query.map_or(0, |query| query.terms().len()));
+            let hits = match (backend, &question_vector, purpose) {
+                (MemoryBackend::Hybrid, Some(vector), SearchPurpose::AllPassages) => {
                     hybrid::find_all(snapshot, word_query, vector, count, floor)?
                 }
-                (MemoryBackend::Hybrid, Some(vector)) => {
+                (MemoryBackend::Hybrid, Some(vector), SearchPurpose::UserRequest) => {
+                    hybrid::find_on_request(snapshot, word_query, vector, count, floor)?
+                }
+                (MemoryBackend::Hybrid, Some(vector), SearchPurpose::Context) => {
                     hybrid::find(snapshot, word_query, vector, count, floor)?
                 }
-                (_, Some(vector)) => vector::find(snapshot, vector, count, used.similarity)?,
-                (_, None) => {
-                    let share = used.share_of(word_query.map_or(0, |query| query.terms().len()));
-                    Some(words::find(snapshot, word_query, count, share)?)
+                (_, Some(vector), _) => vector::find(snapshot, vector, count, used.similarity)?,
+                (_, None, SearchPurpose::UserRequest) => {
+                    Some(words::find_on_request(snapshot, word_query, count, share)?)
                 }
+                (_, None, _) => Some(words::find(snapshot, word_query, count, share)?),
             };
             found = hits.map(|hits| read(snapshot, &hits, word_query)).transpose()?;
             Ok(())
@@ -112,3 +115,6 @@ fn passage(score: f64, stored: StoredPassage) -> Passage {
     let StoredPassage { source, title, text, position, place, line, end_line, tokens, marks, .. } = stored;
     Passage { source, title, text, position, place, line, end_line, tokens, score, marks }
 }
+
+#[cfg(test)]
+mod search_tests;

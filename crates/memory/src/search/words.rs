@@ -2,6 +2,7 @@
 
 use hob_db::DatabaseError;
 
+use crate::relevance::share_on_request;
 use crate::store::{ChunkHit, MemorySnapshot};
 use crate::word_query::WordQuery;
 
@@ -12,13 +13,34 @@ pub(super) fn find(
     count: usize,
     share: f64,
 ) -> Result<Vec<ChunkHit>, DatabaseError> {
+    find_relevant(snapshot, query, count, |_| share)
+}
+
+/// Like [`find`], for a caller that asked for passages: the best chunk is among them, whatever its share.
+pub(super) fn find_on_request(
+    snapshot: &dyn MemorySnapshot,
+    query: Option<&WordQuery>,
+    count: usize,
+    share: f64,
+) -> Result<Vec<ChunkHit>, DatabaseError> {
+    find_relevant(snapshot, query, count, |best| share_on_request(share, best))
+}
+
+/// `required` returns the least share if the largest share of a found chunk is this.
+fn find_relevant(
+    snapshot: &dyn MemorySnapshot,
+    query: Option<&WordQuery>,
+    count: usize,
+    required: impl Fn(f64) -> f64,
+) -> Result<Vec<ChunkHit>, DatabaseError> {
     let Some(query) = query else { return Ok(Vec::new()) };
     let hits = snapshot.find_words(query, count)?;
-    if share <= 0.0 || hits.is_empty() {
+    if required(1.0) <= 0.0 || hits.is_empty() {
         return Ok(hits);
     }
     let shares = snapshot.word_shares(query, &hits)?;
+    let best = shares.iter().copied().fold(0.0, f64::max);
     // Sums of the same numbers in another order may differ a little.
-    let is_relevant = |has: f64| has >= share - 1e-9;
-    Ok(hits.into_iter().zip(shares).filter(|(_, has)| is_relevant(*has)).map(|(hit, _)| hit).collect())
+    let least = required(best) - 1e-9;
+    Ok(hits.into_iter().zip(shares).filter(|(_, has)| *has >= least).map(|(hit, _)| hit).collect())
 }

@@ -34,6 +34,10 @@ impl Deref for TestMemory {
 }
 
 impl TestMemory {
+    pub(crate) fn store(&self) -> Arc<dyn MemoryStore> {
+        Arc::clone(&self.store)
+    }
+
     /// Another store on the same database, as in another process.
     fn another(&self) -> Arc<dyn MemoryStore> {
         self.place.store()
@@ -69,7 +73,7 @@ pub(crate) fn postgres() -> TestMemory {
     TestMemory { store: place.store(), place }
 }
 
-pub(super) fn chunk(title: &str, text: &str) -> NewChunk {
+pub(crate) fn chunk(title: &str, text: &str) -> NewChunk {
     NewChunk { title: title.into(), text: text.into(), line: 1, end_line: 2, tokens: 3 }
 }
 
@@ -77,7 +81,7 @@ fn stamp(of: u8) -> SourceStamp {
     SourceStamp { hash: [of; 32], modified: 7, size: 11, recipe: "512/64".into() }
 }
 
-pub(super) fn source(path: &str, chunks: Vec<NewChunk>) -> NewSource {
+pub(crate) fn source(path: &str, chunks: Vec<NewChunk>) -> NewSource {
     NewSource {
         collection: CollectionName::default(),
         path: path.into(),
@@ -88,7 +92,7 @@ pub(super) fn source(path: &str, chunks: Vec<NewChunk>) -> NewSource {
     }
 }
 
-fn filled(new: NewMemory, sources: &[NewSource]) -> TestMemory {
+pub(crate) fn filled(new: NewMemory, sources: &[NewSource]) -> TestMemory {
     let memory = new();
     memory.replace(sources, SystemTime::now()).unwrap();
     memory
