@@ -89,8 +89,8 @@ pub struct MemoryIndexArgs {
 
 /// Search the indexed documents
 ///
-/// The query is plain text: quotes, operators and punctuation have no special meaning. Only relevant passages are shown:
-/// '[memory] min_word_share' and 'min_similarity' say what is relevant.
+/// The query is plain text: quotes, operators and punctuation have no special meaning. Relevant passages are shown, or
+/// those with most of the words if none is relevant. '[memory] min_word_share' and 'min_similarity' say what is relevant.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob memory search 'when was the boiler serviced'"
