@@ -39,7 +39,7 @@ if [ -n "${HOB_GPU_SOURCES:-}" ]; then
 elif [ ! -e "$sources/CMakeLists.txt" ]; then
     crate=$(cargo metadata --format-version 1 --locked | "$python" -c \
         'import json, os, sys; print([os.path.dirname(p["manifest_path"]) for p in json.load(sys.stdin)["packages"] if p["name"] == "llama-cpp-sys-2"][0])')
-    "$python" -m pip download --quiet --no-deps --no-binary :all: --no-build-isolation -d "$work" llama-cpp-python==0.3.36
+    "$python" -m pip download --quiet --no-deps --no-binary llama-cpp-python -d "$work" llama-cpp-python==0.3.36
     tar -xzf "$work"/llama_cpp_python-0.3.36.tar.gz -C "$work"
     "$here/gpu/sources.sh" "$crate" "$work/llama_cpp_python-0.3.36" "$sources"
 fi
