@@ -10,7 +10,7 @@ use hob_app::{FirstRun, is_pulled_by_hob};
 use hob_config::{Config, EngineName};
 use hob_core::Engine;
 use hob_models::CatalogueEntry;
-use hob_models::catalogue::STARTER;
+use hob_models::catalogue::{STARTER, is_starter};
 use hob_models::tuned::{KeepTuned, TuneReport};
 use hob_models::{DownloadProgress, DownloadStep, PullSpec};
 
@@ -26,6 +26,10 @@ use crate::signals::Signals;
 const NO_ENGINE: &str = "this build of hob has no embedded engine. Install it with: \
                          cargo install --path crates/cli --features embedded";
 
+/// How to get a better model than the starter model.
+const BETTER_MODELS: &str =
+    "'hob model list --available' lists better models, 'hob model pull NAME' downloads one.";
+
 /// What Hob does when no engine answers and none is configured: it downloads the starter model, or a better one if the user
 /// accepts the offer.
 pub fn first_run(network: NetworkAccess) -> (FirstRun, Option<OfferFn>) {
@@ -40,7 +44,8 @@ pub fn first_run(network: NetworkAccess) -> (FirstRun, Option<OfferFn>) {
             Some(accepted) => Download::new(*accepted),
             None => {
                 output::note(format_args!(
-                    "No engine is running. Hob downloads a small built-in model: {} ({}).",
+                    "No engine is running. Hob downloads a small built-in model: {} ({}). It is only for trying Hob out. \
+                     {BETTER_MODELS}",
                     STARTER.name,
                     memory(STARTER.size)
                 ));
@@ -73,13 +78,22 @@ fn ask_or_mention(ModelOffer { entry, tokens_per_second }: &ModelOffer) -> bool 
         "No engine is running. The best model for this machine is {name}: {about}, about {}.",
         speed(*tokens_per_second)
     ));
-    let question = format!("Download it? Otherwise Hob downloads a small one ({}).", memory(STARTER.size));
+    let question = format!(
+        "Download it? Otherwise Hob downloads a small one ({}), which is only for trying Hob out.",
+        memory(STARTER.size)
+    );
     yes_or_no(&question).unwrap_or(false)
 }
 
 /// The size and the licence of a download, for a question.
 pub fn download_of(entry: &CatalogueEntry) -> String {
     format!("about {}, licence {}", memory(entry.total_size()), entry.license)
+}
+
+/// That a model is the starter model, and how to get a better one: whole sentences. `None` for other models.
+pub fn trial_note(model: &str) -> Option<String> {
+    is_starter(model)
+        .then(|| format!("{model} is a small trial model: its answers are often wrong. {BETTER_MODELS}"))
 }
 
 /// The size of the built-in model.
@@ -234,6 +248,18 @@ fn print_tuning(id: &str, report: &TuneReport) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_starter_model_is_a_trial_model() {
+        assert_eq!(
+            trial_note("smollm2-135m-instruct").as_deref(),
+            Some(
+                "smollm2-135m-instruct is a small trial model: its answers are often wrong. 'hob model list --available' lists \
+                 better models, 'hob model pull NAME' downloads one."
+            )
+        );
+        assert_eq!(trial_note("qwen3:8b"), None);
+    }
 
     #[test]
     fn the_documentation_has_the_size_of_the_starter_model() {

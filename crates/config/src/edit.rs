@@ -15,7 +15,7 @@ pub(crate) fn set_text(text: &str, section: &str, key: &str, value: &str) -> Opt
     let mut meant: Table = text.parse().ok()?;
     let mut one: Table = format!("value = {value}").parse().ok()?;
     inner_table(&mut meant, section)?.insert(key.to_owned(), one.remove("value")?);
-    let line = format!("{key} = {value}");
+    let line = format!("{} = {value}", written_key(key));
     let ways = [
         replaced(text, section, key, value),
         below_header(text, section, &line),
@@ -23,6 +23,15 @@ pub(crate) fn set_text(text: &str, section: &str, key: &str, value: &str) -> Opt
         Some(format!("{section}.{line}\n{text}")),
     ];
     first_that_means(&meant, ways)
+}
+
+/// A key as TOML, in quotes if it needs them.
+fn written_key(key: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    match !key.is_empty() && key.bytes().all(is_plain) {
+        true => key.to_owned(),
+        false => quote_name(key),
+    }
 }
 
 /// A value as TOML; `None` for null.
@@ -189,6 +198,15 @@ mod tests {
             let read: Table = after.parse().expect("TOML");
             assert_eq!(read["intelligence"]["default_model"].as_str(), Some(name));
         }
+    }
+
+    #[test]
+    fn a_key_with_dots_is_written_in_quotes_and_found_again() {
+        let text = set_text("", "sources.feeds", "example.org", "'a'").expect("it can be added");
+        assert_eq!(text, "[sources.feeds]\n\"example.org\" = 'a'\n");
+        assert!(has_key(&text, "sources.feeds", "example.org"));
+        let changed = set_text(&text, "sources.feeds", "example.org", "'b'").expect("it can be changed");
+        assert_eq!(changed, text.replace("'a'", "'b'"));
     }
 
     #[test]

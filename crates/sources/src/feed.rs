@@ -7,6 +7,7 @@ use jiff::civil::Date;
 use jiff::fmt::rfc2822;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
+use serde_json::Value;
 use thiserror::Error;
 use url::Url;
 
@@ -45,22 +46,31 @@ pub struct FeedEntry {
     pub summary: String,
 }
 
-/// Reads a feed. Its entries are in its own order.
+/// What a feed has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FeedReading {
+    /// Its own title; may be empty.
+    pub title: String,
+    /// In its own order.
+    pub entries: Vec<FeedEntry>,
+}
+
+/// Reads a feed.
 pub(crate) fn read_feed(
     body: &[u8],
     content_type: Option<&str>,
     base: &Url,
-) -> Result<Vec<FeedEntry>, FeedError> {
+) -> Result<FeedReading, FeedError> {
     let text = charset::decode(body, content_type);
     let text = text.trim_start_matches('\u{feff}').trim_start();
-    let mut entries = if text.starts_with('{') { json_entries(text)? } else { xml_entries(text)? };
-    for entry in &mut entries {
+    let mut feed = if text.starts_with('{') { json_feed(text)? } else { xml_feed(text)? };
+    for entry in &mut feed.entries {
         let absolute = entry.link.as_deref().and_then(|link| base.join(link.trim()).ok());
         let is_usable =
             |link: &Url| matches!(link.scheme(), "http" | "https") && link.as_str().len() <= MAX_LINK;
         entry.link = absolute.filter(is_usable).map(Into::into);
     }
-    Ok(entries)
+    Ok(feed)
 }
 
 /// The newest entries: at most `count`, and none from before a time if there is one. Entries without a date come last, because they
@@ -75,7 +85,7 @@ pub(crate) fn newest(mut entries: Vec<FeedEntry>, since: Option<Timestamp>, coun
     entries
 }
 
-fn xml_entries(text: &str) -> Result<Vec<FeedEntry>, FeedError> {
+fn xml_feed(text: &str) -> Result<FeedReading, FeedError> {
     let root = parse(text)?;
     let entries: Vec<FeedEntry> = match root.name.as_str() {
         "rss" => {
@@ -89,7 +99,14 @@ fn xml_entries(text: &str) -> Result<Vec<FeedEntry>, FeedError> {
         }
         other => return Err(FeedError::NotFeed(cut(other, 40))),
     };
-    Ok(entries)
+    let title = match root.name.as_str() {
+        "feed" => root.first(root.space, "title"),
+        _ => {
+            root.first(XmlSpace::Plain, "channel").and_then(|channel| channel.first(XmlSpace::Plain, "title"))
+        }
+    };
+    let title = title.map(|title| html_text(&title.text(), MAX_TITLE)).unwrap_or_default();
+    Ok(FeedReading { title, entries })
 }
 
 fn is_item(element: &&XmlElement) -> bool {
@@ -137,6 +154,8 @@ fn atom_entry(entry: &XmlElement) -> FeedEntry {
 #[derive(Deserialize)]
 struct JsonFeed {
     #[serde(default)]
+    title: Value,
+    #[serde(default)]
     items: Vec<JsonItem>,
 }
 
@@ -150,7 +169,7 @@ struct JsonItem {
     content_html: Option<String>,
 }
 
-fn json_entries(text: &str) -> Result<Vec<FeedEntry>, FeedError> {
+fn json_feed(text: &str) -> Result<FeedReading, FeedError> {
     let feed: JsonFeed = serde_json::from_str(text)?;
     let entry = |item: JsonItem| {
         let plain = item.summary.or(item.content_text).map(|text| plain_text(&text, MAX_SUMMARY));
@@ -162,7 +181,8 @@ fn json_entries(text: &str) -> Result<Vec<FeedEntry>, FeedError> {
             summary: plain.or_else(html).unwrap_or_default(),
         }
     };
-    Ok(feed.items.into_iter().take(MAX_ENTRIES).map(entry).collect())
+    let title = plain_text(feed.title.as_str().unwrap_or_default(), MAX_TITLE);
+    Ok(FeedReading { title, entries: feed.items.into_iter().take(MAX_ENTRIES).map(entry).collect() })
 }
 
 /// Reads the dates of RSS (RFC 2822) and of the others (RFC 3339), and a date alone.

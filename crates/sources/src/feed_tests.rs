@@ -7,7 +7,26 @@ fn base() -> Url {
 }
 
 fn entries(text: &str) -> Vec<FeedEntry> {
-    read_feed(text.as_bytes(), None, &base()).unwrap()
+    read_feed(text.as_bytes(), None, &base()).unwrap().entries
+}
+
+#[test]
+fn a_feed_has_its_own_title() {
+    let title = |text: &str| read_feed(text.as_bytes(), None, &base()).unwrap().title;
+    for (text, expected) in [
+        (
+            "<rss><channel><title> Tea &amp;amp;\n cake </title><item><title>no</title></item></channel></rss>",
+            "Tea & cake",
+        ),
+        ("<feed xmlns='http://www.w3.org/2005/Atom'><title>Atom</title></feed>", "Atom"),
+        (r#"{"title": "JSON", "items": []}"#, "JSON"),
+        (r#"{"title": 7, "items": []}"#, ""),
+        ("<rss><channel><item><title>no</title></item></channel></rss>", ""),
+    ] {
+        assert_eq!(title(text), expected, "{text}");
+    }
+    let long = format!("<rss><channel><title>{}</title></channel></rss>", "x".repeat(100_000));
+    assert_eq!(title(&long).chars().count(), MAX_TITLE + 1);
 }
 
 fn at(text: &str) -> Option<Timestamp> {

@@ -42,7 +42,7 @@ pub use store::{
 pub use tools::source_tools;
 pub use types::{
     CalendarAddress, CalendarSource, ConfiguredSource, SourceHttpOptions, SourceKind, SourceLogin,
-    SourceOptions, WeatherPlace, WeatherUnits, WebSource,
+    SourceOptions, WeatherPlace, WeatherUnits, WebSource, host_name,
 };
 pub use weather::WeatherError;
 pub use xml::XmlError;

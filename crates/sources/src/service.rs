@@ -14,7 +14,7 @@ use url::Url;
 use crate::caldav::CalDavSource;
 use crate::calendar::{CalendarReading, EventRange, read_calendar};
 use crate::error::SourceError;
-use crate::feed::{FeedEntry, newest, read_feed};
+use crate::feed::{FeedReading, newest, read_feed};
 use crate::fetch::{SourceFetcher, SourceRequest, parse_address};
 use crate::page::{PageChange, check_page, page_text};
 use crate::store::SourceStore;
@@ -122,7 +122,8 @@ impl SourceService {
     }
 
     async fn check_feed(&self, source: &WebSource) -> Result<String, SourceError> {
-        let entries = self.feed(source).await?;
+        let FeedReading { title, entries } = self.feed(source).await?;
+        let title = if source.is_unnamed() && !title.is_empty() { title + ": " } else { String::new() };
         let count = match entries.len() {
             1 => "1 entry".to_owned(),
             count => format!("{count} entries"),
@@ -130,7 +131,7 @@ impl SourceService {
         let first = newest(entries, None, 1).into_iter().find_map(|entry| entry.date);
         let zone = self.zone().time_zone();
         let first = first.map(|date| format!(", the newest of {}", zone.to_datetime(date).date()));
-        Ok(count + &first.unwrap_or_default())
+        Ok(title + &count + &first.unwrap_or_default())
     }
 
     pub(crate) async fn calendar(
@@ -159,8 +160,8 @@ impl SourceService {
         blocking(move || Ok(read_calendar(&texts, range, &zone)?)).await
     }
 
-    /// The entries of a feed, in its own order.
-    pub(crate) async fn feed(&self, source: &WebSource) -> Result<Vec<FeedEntry>, SourceError> {
+    /// The title and the entries of a feed.
+    pub(crate) async fn feed(&self, source: &WebSource) -> Result<FeedReading, SourceError> {
         let url = parse_address(source.url.expose_secret())?;
         let fetched = self.fetcher.fetch(SourceRequest::get(url, FEED_TYPES, MAX_FEED)).await?;
         blocking(move || Ok(read_feed(&fetched.body, fetched.content_type.as_deref(), &fetched.url)?)).await

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use hob_core::{Clock, SystemClock, Zone};
 use hob_net::egress::{AddressLookup, AddressPolicy, system_lookup};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
+use url::Url;
 
 /// All sources, and what reading them needs.
 #[derive(Clone)]
@@ -94,6 +95,22 @@ pub struct WebSource {
     pub url: SecretString,
 }
 
+impl WebSource {
+    /// Whether nobody has named it: its name is the host of its address, or that with a number.
+    pub(crate) fn is_unnamed(&self) -> bool {
+        let Some(host) = host_name(self.url.expose_secret()) else { return false };
+        let Some(rest) = self.name.strip_prefix(&host) else { return false };
+        rest.is_empty() || rest.strip_prefix('-').is_some_and(|number| number.parse::<u32>().is_ok())
+    }
+}
+
+/// The name of a source that nobody has named: the host of its address, without `www.`.
+pub fn host_name(address: &str) -> Option<String> {
+    let url = Url::parse(address).ok()?;
+    let host = url.host_str()?;
+    Some(host.strip_prefix("www.").unwrap_or(host).to_owned())
+}
+
 /// The place whose weather is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WeatherPlace {
@@ -142,4 +159,24 @@ pub struct ConfiguredSource {
     pub name: String,
     /// The host or the path. Never a complete address, which may contain a key.
     pub place: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_unnamed_if_its_name_is_its_host() {
+        for (name, address, expected) in [
+            ("example.org", "https://www.example.org/feed.xml?key=1", true),
+            ("example.org-2", "https://example.org/other.xml", true),
+            ("news", "https://example.org/feed.xml", false),
+            ("example.organic", "https://example.org/feed.xml", false),
+            ("example.org-news", "https://example.org/feed.xml", false),
+            ("", "no address", false),
+        ] {
+            let source = WebSource { name: name.to_owned(), url: address.into() };
+            assert_eq!(source.is_unnamed(), expected, "{name} {address}");
+        }
+    }
 }

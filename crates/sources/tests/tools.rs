@@ -166,6 +166,18 @@ async fn files_that_are_none_and_files_that_are_too_large_are_refused() {
 }
 
 #[tokio::test]
+async fn a_feed_without_a_name_is_called_by_its_title() {
+    let feed = "<rss><channel><title>The Daily Bugle</title><item><title>One</title></item></channel></rss>";
+    let server = FakeServer::replying(Reply::new(200, "application/rss+xml", feed)).await;
+    let untitled = "<rss><channel><item><title>Two</title></item></channel></rss>";
+    let other = FakeServer::replying(Reply::new(200, "application/rss+xml", untitled)).await;
+    let feeds =
+        vec![web("127.0.0.1", &server.url()), web("127.0.0.1-2", &other.url()), web("news", &server.url())];
+    let told = call(SourceOptions { feeds, ..options() }, "feeds", json!({})).await.unwrap();
+    assert_eq!(told, "[The Daily Bugle]\n- One\n[127.0.0.1-2]\n- Two\n[news]\n- One");
+}
+
+#[tokio::test]
 async fn new_entries_of_feeds_are_listed() {
     let server = FakeServer::replying(Reply::new(200, "application/rss+xml", FEED)).await;
     let feeds = vec![web("news", &server.url())];

@@ -62,7 +62,7 @@ impl InstallMethod {
             InstallMethod::Container => "in a container image",
             InstallMethod::Cargo => "with cargo install",
             InstallMethod::Checkout => "built in a checkout",
-            InstallMethod::Unknown => "in an unknown way",
+            InstallMethod::Unknown => "in a way that is not known: no file beside the program says it",
         }
     }
 }
@@ -71,6 +71,8 @@ impl InstallMethod {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installation {
     pub method: InstallMethod,
+    /// The program itself.
+    pub program: PathBuf,
     /// The directory above the program's own, such as `/usr`.
     pub prefix: PathBuf,
     /// Where it was installed from, if that is known.
@@ -93,7 +95,7 @@ impl Installation {
             Some("container") => InstallMethod::Container,
             _ => by_place(directory, &prefix),
         };
-        Installation { method, prefix, release_url: marker.url }
+        Installation { method, program: executable.to_owned(), prefix, release_url: marker.url }
     }
 }
 
@@ -181,6 +183,7 @@ mod tests {
         let found = Installation::detect(&directory.path().join("bin/hob"));
         let expected = Installation {
             method: InstallMethod::Script,
+            program: directory.path().join("bin/hob"),
             prefix: directory.path().to_owned(),
             release_url: Some("https://example.org/hob".to_owned()),
         };

@@ -14,5 +14,5 @@ pub use error::UpdateError;
 pub use fetch::latest_release;
 pub use installation::{InstallMethod, Installation};
 pub use release::LatestRelease;
-pub use steps::update_steps;
+pub use steps::{UNKNOWN_ADDRESS, update_steps};
 pub use version::ReleaseVersion;

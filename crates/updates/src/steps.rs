@@ -6,6 +6,9 @@ use crate::address::ReleaseAddress;
 use crate::installation::{InstallMethod, Installation};
 use crate::release::LatestRelease;
 
+/// Stands for the address of a release that is not known.
+pub const UNKNOWN_ADDRESS: &str = "ADDRESS";
+
 /// What the names of a release's files say about this machine.
 struct Platform {
     /// `x86_64` or `aarch64`.
@@ -54,7 +57,7 @@ pub fn update_steps(
             };
             vec![copy, "brew upgrade local/hob/hob".to_owned()]
         }
-        InstallMethod::Script | InstallMethod::Archive => script_steps(&installation.prefix, release),
+        InstallMethod::Script | InstallMethod::Archive => script_steps(Some(&installation.prefix), release),
         InstallMethod::Container => {
             let ending = format!("-{}-image.tar", platform.machine);
             let image = file(&ending, &format!("hob-VERSION{ending}"));
@@ -64,25 +67,31 @@ pub fn update_steps(
             vec!["git pull".to_owned(), "cargo install --locked --path crates/cli".to_owned()]
         }
         InstallMethod::Checkout => vec!["git pull".to_owned(), "./dev serve".to_owned()],
-        InstallMethod::Unknown => Vec::new(),
+        // Its directory may belong to another program, so the script uses its own.
+        InstallMethod::Unknown => script_steps(None, release),
     }
 }
 
-/// The script installs over any installation with the same prefix.
-fn script_steps(prefix: &Path, release: Option<(&ReleaseAddress, &LatestRelease)>) -> Vec<String> {
-    let prefix = shell_word(&prefix.display().to_string());
+/// The script installs over any installation with the same prefix; `None` is its usual prefix.
+fn script_steps(prefix: Option<&Path>, release: Option<(&ReleaseAddress, &LatestRelease)>) -> Vec<String> {
+    let prefix = prefix.map(|prefix| format!(" --prefix {}", shell_word(&prefix.display().to_string())));
+    let arguments = prefix.as_deref().unwrap_or_default();
     vec![match release {
-        Some((address @ ReleaseAddress::Web(_), _)) => format!(
-            "curl -fsSL {} | HOB_INSTALL_URL={} sh -s -- --prefix {prefix}",
-            shell_word(&address.of_file("install.sh")),
-            shell_word(&address.to_string()),
-        ),
+        Some((address @ ReleaseAddress::Web(_), _)) => {
+            // The shell reads the script from the pipe, so arguments need `-s`.
+            let shell = if arguments.is_empty() { "sh" } else { "sh -s --" };
+            format!(
+                "curl -fsSL {} | HOB_INSTALL_URL={} {shell}{arguments}",
+                shell_word(&address.of_file("install.sh")),
+                shell_word(&address.to_string()),
+            )
+        }
         Some((address @ ReleaseAddress::Directory(_), _)) => format!(
-            "HOB_INSTALL_URL={} sh {} --prefix {prefix}",
+            "HOB_INSTALL_URL={} sh {}{arguments}",
             shell_word(&address.to_string()),
             shell_word(&address.of_file("install.sh")),
         ),
-        None => format!("HOB_INSTALL_URL=ADDRESS sh install.sh --prefix {prefix}"),
+        None => format!("HOB_INSTALL_URL={UNKNOWN_ADDRESS} sh install.sh{arguments}"),
     }]
 }
 
@@ -160,7 +169,12 @@ mod tests {
     }
 
     fn installed(method: InstallMethod) -> Installation {
-        Installation { method, prefix: "/home/ann/my tools".into(), release_url: None }
+        Installation {
+            method,
+            program: "/home/ann/my tools/bin/hob".into(),
+            prefix: "/home/ann/my tools".into(),
+            release_url: None,
+        }
     }
 
     /// All commands for a release on the web.
@@ -200,7 +214,10 @@ mod tests {
                 "curl -fLO https://example.org/hob/hob-0.2.0-x86_64-image.tar\npodman load -i ./hob-0.2.0-x86_64-image.tar",
             ),
             (InstallMethod::Cargo, "git pull\ncargo install --locked --path crates/cli"),
-            (InstallMethod::Unknown, ""),
+            (
+                InstallMethod::Unknown,
+                "curl -fsSL https://example.org/hob/install.sh | HOB_INSTALL_URL=https://example.org/hob sh",
+            ),
         ] {
             assert_eq!(steps(method), expected, "{method:?}");
         }
@@ -233,6 +250,10 @@ mod tests {
         ] {
             assert_eq!(update_steps(&installed(method), architecture, None), [expected]);
         }
+        assert_eq!(
+            update_steps(&installed(InstallMethod::Unknown), "x86_64", None),
+            ["HOB_INSTALL_URL=ADDRESS sh install.sh"]
+        );
         // A release that has no file for this machine.
         let address = ReleaseAddress::parse("https://example.org/hob").expect("an address");
         let steps = update_steps(&installed(InstallMethod::Debian), "aarch64", Some((&address, &latest())));

@@ -13,6 +13,7 @@ mod server_messages;
 
 pub use events::{
     AnswerEvent, AnswerEvents, AnswerFailure, AnswerHead, UsedPassage, WholeAnswer, explain_overflow,
+    explain_pictures,
 };
 #[cfg(feature = "server")]
 pub use in_process::{answer, check_model, default_model, models};

@@ -4,46 +4,6 @@ use clap::{Parser, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub enum ChannelCommand {
-    /// List the channels of the gateway
-    #[command(after_help = examples! {
-        "hob channel list"
-        "hob channel list --gateway ws://127.0.0.1:18789/ws"
-    })]
-    List {
-        /// WebSocket URL of the gateway [default: as configured]
-        #[arg(long, value_name = "URL")]
-        gateway: Option<String>,
-        /// Print a JSON array
-        #[arg(long)]
-        json: bool,
-    },
-    Send(ChannelSendArgs),
-    /// Check whether the gateway answers
-    ///
-    /// The exit code is 0 if the gateway answers, and 1 if not.
-    #[command(after_help = examples! {
-        "hob channel status"
-        "hob channel status --json"
-    })]
-    Status {
-        /// WebSocket URL of the gateway [default: as configured]
-        #[arg(long, value_name = "URL")]
-        gateway: Option<String>,
-        /// Print one JSON object
-        #[arg(long)]
-        json: bool,
-    },
-    /// Link an account by scanning a QR code
-    ///
-    /// Installs the WhatsApp bridge into Hob's directory if it is missing, which requires Node.js and npm.
-    #[command(after_help = examples! {
-        "hob channel login whatsapp"
-    })]
-    Login {
-        /// Channel to log in to
-        #[arg(value_parser = ["whatsapp"])]
-        channel: String,
-    },
     Add(ChannelAddArgs),
     /// Approve a sender by the code that the sender got
     ///
@@ -77,9 +37,49 @@ pub enum ChannelCommand {
         #[arg(value_name = "CHANNEL:SENDER")]
         sender: String,
     },
+    Send(ChannelSendArgs),
+    /// List the channels to send to: Telegram, e-mail, and those of the gateway
+    #[command(after_help = examples! {
+        "hob channel list"
+        "hob channel list --gateway ws://127.0.0.1:18789/ws"
+    })]
+    List {
+        /// WebSocket URL of the gateway [default: as configured]
+        #[arg(long, value_name = "URL")]
+        gateway: Option<String>,
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check whether the gateway answers, or without one Telegram and the mail servers
+    ///
+    /// The exit code is 0 if all of them answer, and 1 if not.
+    #[command(after_help = examples! {
+        "hob channel status"
+        "hob channel status --json"
+    })]
+    Status {
+        /// WebSocket URL of the gateway [default: as configured]
+        #[arg(long, value_name = "URL")]
+        gateway: Option<String>,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Link a WhatsApp account by scanning a QR code
+    ///
+    /// Installs the WhatsApp bridge into Hob's directory if it is missing, which requires Node.js and npm.
+    #[command(after_help = examples! {
+        "hob channel login whatsapp"
+    })]
+    Login {
+        /// Channel to log in to
+        #[arg(value_parser = ["whatsapp"])]
+        channel: String,
+    },
 }
 
-/// Add a channel to the configuration
+/// Connect Telegram or a mail account
 ///
 /// Telegram: asks for the token of a bot, checks it, writes it into config.toml, and waits for a message from your account, which is
 /// then approved. E-mail: asks for the address, the servers and the password, logs in to both servers, and writes the account into
@@ -116,13 +116,13 @@ pub struct ChannelAddArgs {
 /// Send a message
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
-    "hob channel send telegram 'Dinner is ready.'"
-    "hob channel send telegram:12345 'Dinner is ready.'      with a recipient, for Telegram or if the gateway needs one"
-    "hob channel send 4915112345678@s.whatsapp.net 'Dinner is ready.'"
+    "hob channel send telegram:12345 'Dinner is ready.'      to a person or a group from 'hob channel senders'"
     "hob channel send email:ann@example.org 'Dinner is ready.'"
+    "hob channel send 4915112345678@s.whatsapp.net 'Dinner is ready.'"
+    "hob channel send slack 'Dinner is ready.'               to a channel of the gateway"
 })]
 pub struct ChannelSendArgs {
-    /// Channel name from 'hob channel list', a WhatsApp address, or email:ADDRESS
+    /// telegram:NUMBER, email:ADDRESS, a WhatsApp address, or a channel from 'hob channel list'
     pub target: String,
 
     /// Text to send

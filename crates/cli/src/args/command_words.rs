@@ -39,7 +39,42 @@ const WORDS: &[(&[&str], &str)] = &[
     ),
     (&["status", "info"], "'hob' shows what is running, 'hob doctor' what is wrong"),
     (&["stats", "usage", "metrics"], "'hob telemetry stats' shows recorded calls"),
-    (&["channels", "message", "send"], "'hob channel' sends messages"),
+    (
+        &["mail", "mails", "email", "emails", "e-mail", "imap", "smtp", "inbox"],
+        "'hob channel add email' connects a mail account",
+    ),
+    (&["telegram", "bot"], "'hob channel add telegram' connects a Telegram bot"),
+    (&["whatsapp"], "'hob channel login whatsapp' links a WhatsApp account"),
+    (
+        &["slack", "signal", "discord", "matrix", "gateway"],
+        "'hob channel' connects Telegram, e-mail, WhatsApp and gateways",
+    ),
+    (
+        &["channels", "message", "messages", "send", "notify"],
+        "'hob channel add telegram' connects a channel, 'hob channel send' sends messages",
+    ),
+    (&["briefing", "brief", "digest", "morning"], "'hob recipes add briefing' creates a morning briefing"),
+    (&["recipe", "templates", "automation", "automations"], "'hob recipes' lists ready tasks"),
+    (
+        &[
+            "source",
+            "calendar",
+            "calendars",
+            "caldav",
+            "agenda",
+            "events",
+            "rss",
+            "feed",
+            "feeds",
+            "atom",
+            "news",
+            "weather",
+            "page",
+            "pages",
+        ],
+        "'hob sources list' lists calendars, feeds, pages and the weather; 'hob recipes add briefing' asks for them",
+    ),
+    (&["phone", "lan", "qr"], "'hob serve --lan' prints a QR code for a phone"),
     (&["version"], "'hob --version' prints the version"),
     (&["upgrade", "updates"], "'hob update' says what is new and how to update"),
     (&["services", "systemd", "launchd", "autostart"], "'hob service install' makes Hob start by itself"),
@@ -89,6 +124,14 @@ mod tests {
             ("logs", "tip: the server writes its log to stderr"),
             ("up", "tip: 'hob serve' starts the server\n"),
             ("start", "tip: 'hob serve' starts the server\n"),
+            ("mail", "tip: 'hob channel add email' connects a mail account\n"),
+            ("Email", "tip: 'hob channel add email' connects a mail account\n"),
+            ("telegram", "tip: 'hob channel add telegram' connects a Telegram bot\n"),
+            ("briefing", "tip: 'hob recipes add briefing' creates a morning briefing\n"),
+            ("recipe", "tip: 'hob recipes' lists ready tasks\n"),
+            ("calendar", "tip: 'hob sources list' lists calendars"),
+            ("rss", "tip: 'hob sources list' lists calendars"),
+            ("feeds", "tip: 'hob sources list' lists calendars"),
         ] {
             let refusal = refusal(&[word]);
             assert!(refusal.contains(expected), "{word}: {refusal}");
@@ -113,6 +156,25 @@ mod tests {
         for word in WORDS.iter().flat_map(|(words, _)| *words) {
             assert!(seen.insert(*word), "{word} is listed twice");
             assert!(command.find_subcommand(word).is_none(), "{word} is a command");
+        }
+    }
+
+    #[test]
+    fn a_tip_names_only_commands_that_exist() {
+        for (_, tip) in WORDS {
+            let quoted: Vec<&str> = tip.split('\'').skip(1).step_by(2).collect();
+            assert!(!quoted.is_empty(), "{tip}");
+            for line in quoted {
+                let words = line.strip_prefix("hob").expect(tip).split_whitespace();
+                let mut command = Args::command();
+                for word in words.take_while(|word| !word.starts_with('-')) {
+                    let Some(found) = command.find_subcommand(word).cloned() else {
+                        assert!(!command.has_subcommands(), "'{line}': there is no '{word}'");
+                        break;
+                    };
+                    command = found;
+                }
+            }
         }
     }
 }

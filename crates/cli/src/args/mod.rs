@@ -193,12 +193,14 @@ pub enum CliCommand {
         "hob bench compare before.jsonl after.jsonl"
     })]
     Bench(BenchCommand),
-    /// Send messages through a gateway or WhatsApp
+    /// Connect Telegram, e-mail, WhatsApp or a gateway, and send messages
     #[command(subcommand, after_help = examples! {
-        "hob channel status                    check whether the gateway answers"
-        "hob channel list                      list the channels of the gateway"
-        "hob channel send telegram 'Dinner is ready.'"
+        "hob channel add telegram              connect a Telegram bot, and write to Hob from your phone"
+        "hob channel add email                 connect a mail account, and write to Hob by e-mail"
+        "hob channel approve ABCD-EFGH         approve a person who wrote to Hob"
+        "hob channel send telegram:12345 'Dinner is ready.'"
         "hob channel login whatsapp            link a WhatsApp account"
+        "hob channel status                    check whether the channels answer"
     })]
     Channel(ChannelCommand),
     /// Copy all data between SQLite and PostgreSQL

@@ -31,6 +31,7 @@ pub enum SchedulerCommand {
     /// Show the details of a task
     #[command(after_help = examples! {
         "hob scheduler show TASK"
+        "hob scheduler show briefing           by its name"
     })]
     Show {
         /// Task ID from 'hob scheduler list', or its name
@@ -42,16 +43,19 @@ pub enum SchedulerCommand {
     /// Pause a task until it is resumed
     #[command(after_help = examples! {
         "hob scheduler pause TASK"
+        "hob scheduler pause briefing          by its name"
     })]
     Pause(SchedulerTaskArgs),
     /// Resume a paused task and recalculate its next run
     #[command(after_help = examples! {
         "hob scheduler resume TASK"
+        "hob scheduler resume briefing         by its name"
     })]
     Resume(SchedulerTaskArgs),
     /// Cancel a task permanently, and stop it if it is running
     #[command(after_help = examples! {
         "hob scheduler cancel TASK"
+        "hob scheduler cancel briefing         by its name"
     })]
     Cancel(SchedulerTaskArgs),
     /// Show the runs of a task, newest first

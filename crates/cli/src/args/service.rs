@@ -33,16 +33,22 @@ pub enum ServiceCommand {
 /// Install and start the service
 ///
 /// Writes a systemd unit, or a launchd agent on macOS, and starts it. The service runs 'hob serve' with the configuration of this user
-/// whenever the user logs in. The command may be repeated: it changes only what differs.
+/// whenever the user logs in. It listens on 127.0.0.1, for this machine only, unless the configuration names an address ([server] host)
+/// or with --lan. The command may be repeated: it changes only what differs.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob service install                   start Hob whenever you log in"
+    "hob service install --lan             the same, and let other machines of your network in"
     "hob service install --print           show the file, and write nothing"
     "sudo hob service install --system     start Hob with the machine, as a user of its own"
 })]
 pub struct ServiceInstallArgs {
     #[command(flatten)]
     pub scope: ServiceScopeArgs,
+
+    /// Listen on all addresses of this machine, so that your network can use the server
+    #[arg(long)]
+    pub lan: bool,
 
     /// Print the file without writing it
     #[arg(long)]

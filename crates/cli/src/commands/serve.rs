@@ -38,6 +38,7 @@ use crate::advice;
 use crate::args::ServeArgs;
 use crate::commands::{block_on, open_app};
 use crate::failure;
+use crate::local;
 use crate::output;
 use crate::output::number::counted;
 use crate::output::table::print_facts;
@@ -149,6 +150,7 @@ async fn serve(
 /// Prints the engine, the model and the URLs, with `--lan` a key, and a warning if anyone can use the server.
 async fn print_summary(app: &App, config: &Config, args: &ServeArgs, address: SocketAddr) -> Result<()> {
     let model = default_model(&app.system).await;
+    let trial = local::trial_note(&model);
     let urls = server_urls(&config.server, address.port(), &MachineOnNetwork::detect());
     let network_key = if args.lan { Some(lan::fresh_key(&app.keys).await?) } else { None };
     let agent = app.system.agent().unwrap_or("none (directly to the engine)");
@@ -158,6 +160,9 @@ async fn print_summary(app: &App, config: &Config, args: &ServeArgs, address: So
     // A closed stdout does not stop the server.
     if let Err(error) = print_facts(&facts) {
         tracing::info!(%error, "cannot print the summary");
+    }
+    if let Some(trial) = trial {
+        output::note(trial);
     }
     if let Some(key) = &network_key {
         lan::print_access(key, &config.server, &urls);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hob_updates::{
-    InstallMethod, Installation, LatestRelease, ReleaseAddress, ReleaseVersion, UpdateError, latest_release,
-    update_steps,
+    InstallMethod, Installation, LatestRelease, ReleaseAddress, ReleaseVersion, UNKNOWN_ADDRESS, UpdateError,
+    latest_release, update_steps,
 };
 use serde_json::json;
 
@@ -85,6 +85,7 @@ impl UpdateReport<'_> {
         output::json(&json!({
             "version": VERSION,
             "method": self.installation.method.as_str(),
+            "program": self.installation.program.display().to_string(),
             "prefix": self.installation.prefix.display().to_string(),
             "release_url": self.address.as_ref().map(ToString::to_string),
             "latest": latest,
@@ -96,7 +97,7 @@ impl UpdateReport<'_> {
     }
 
     fn print(&self) -> Result<()> {
-        let Installation { method, prefix, .. } = self.installation;
+        let Installation { method, program, .. } = self.installation;
         let newest = match &self.looked_up {
             Ok(Some(latest)) if latest.date.is_empty() => latest.version.to_string(),
             Ok(Some(latest)) => format!("{} of {}", latest.version, one_line(&latest.date)),
@@ -105,7 +106,8 @@ impl UpdateReport<'_> {
         };
         print_facts(&[
             ("Version", VERSION.to_owned()),
-            ("Installed", format!("{}, in {}", method.describe(), prefix.display())),
+            ("Installed", method.describe().to_owned()),
+            ("Program", program.display().to_string()),
             ("Release", self.address.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)),
             ("Newest", newest),
         ])?;
@@ -123,15 +125,22 @@ impl UpdateReport<'_> {
     fn print_steps(&self, method: InstallMethod) -> Result<()> {
         let introduction = match method {
             InstallMethod::Unknown => {
-                "To update, install the new version in the same way as this one; docs/install.md has all ways."
+                "To update, install again in the same way. Or use the install script, which installs to ~/.local/bin and leaves this \
+                 program as it is:"
             }
             InstallMethod::Cargo | InstallMethod::Checkout => "To update, run in the checkout:",
             InstallMethod::Container => "To update, load the new image and start a new container:",
             _ => "To update:",
         };
         output::line(format_args!("\n{introduction}"))?;
-        for step in self.steps() {
-            output::line(format_args!("  {}", printable(&step)))?;
+        let steps = self.steps();
+        for step in &steps {
+            output::line(format_args!("  {}", printable(step)))?;
+        }
+        if steps.iter().any(|step| step.contains(UNKNOWN_ADDRESS)) {
+            output::line(format_args!(
+                "{UNKNOWN_ADDRESS} is where the release is: an https address, or a directory with its files."
+            ))?;
         }
         Ok(())
     }

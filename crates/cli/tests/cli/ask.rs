@@ -139,6 +139,23 @@ async fn pictures_are_sent_with_the_question() {
 }
 
 #[tokio::test]
+async fn a_refused_picture_names_a_command_that_gets_a_model_for_it() {
+    let refusal = r#"{"error": "this model is missing data required for image input"}"#;
+    let ollama = fakes::ollama_chatting(move |_| Reply::json(400, refusal)).await;
+    let home = home(&ollama);
+    let picture = home.directory().join("one.png");
+    std::fs::write(&picture, b"\x89PNG\r\n\x1a\nx").expect("a picture");
+    let ran = home.run(&["ask", "-i", picture.to_str().expect("UTF-8"), "What is this?"]).await;
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stderr.contains("image input. If the model does not read pictures, 'hob model pull "),
+        "{ran:?}"
+    );
+    let plain = home.run(&["ask", "What is this?"]).await;
+    assert!(!plain.stderr.contains("hob model pull"), "{plain:?}");
+}
+
+#[tokio::test]
 async fn a_file_that_is_no_picture_is_not_sent() {
     let ollama = fakes::ollama_chatting(|_| Reply::ndjson(END)).await;
     let home = home(&ollama);

@@ -65,8 +65,8 @@ async fn status_reports_the_problem_and_exits_with_1() {
     assert_eq!(
         good,
         ran(&format!(
-            "Status    connected\nGateway   {url}\nChannels  telegram, slack\nWhatsApp  off ([channel.whatsapp] enabled)\n\
-             Telegram  off (run 'hob channel add telegram')\n"
+            "Status    connected\nGateway   {url}\nChannels  telegram, slack\nTelegram  off (run 'hob channel add telegram')\n\
+             E-mail    off (run 'hob channel add email')\nWhatsApp  off ([channel.whatsapp] enabled)\n"
         ))
     );
     drop(gateway);
@@ -98,7 +98,8 @@ async fn without_a_configured_gateway_the_error_says_so() {
     let status = alone(&["status"]).await;
     assert_eq!(status.code, Some(1));
     assert!(status.stdout.starts_with("Status    not_configured\n"), "{}", status.stdout);
-    let message = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, or pass one with --gateway\n";
+    let message = "no channel is configured. Connect one with 'hob channel add telegram' or 'hob channel add email'. For a gateway, set \
+                   'enabled = true' and gateway_url under [channel] in config.toml, or pass one with --gateway\n";
     assert_eq!(status.stderr, format!("warning: {message}"));
     for arguments in [&["list"][..], &["send", "telegram", "hello"]] {
         let refused = alone(arguments).await;

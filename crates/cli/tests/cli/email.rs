@@ -82,6 +82,18 @@ async fn adding_the_channel_checks_both_servers_and_writes_the_account() {
     for part in ["[channel.email]", "enabled = true", MAIL_USER, "s3cret"] {
         assert!(written.contains(part), "{part}: {written}");
     }
+    assert_eq!(home.run(&["channel", "list"]).await.stdout, "email\n");
+    let status = home.run(&["channel", "status"]).await;
+    assert_eq!(
+        (status.code, status.stdout.as_str()),
+        (
+            Some(0),
+            "Status    connected\nTelegram  off (run 'hob channel add telegram')\nE-mail    on; 'hob serve' receives its messages\n\
+             WhatsApp  off ([channel.whatsapp] enabled)\n"
+        ),
+        "{}",
+        status.stderr
+    );
     let listed = home.run(&["tools", "run", "mail", "{}"]).await;
     assert_eq!(
         (listed.code, listed.stdout.as_str()),
@@ -89,4 +101,9 @@ async fn adding_the_channel_checks_both_servers_and_writes_the_account() {
         "{}",
         listed.stderr
     );
+    drop(smtp);
+    let status = home.run(&["channel", "status", "--json"]).await;
+    assert_eq!(status.code, Some(1));
+    assert!(status.stdout.contains(r#""channels":["email"]"#), "{}", status.stdout);
+    assert!(status.stdout.contains(r#""connected":false"#), "{}", status.stdout);
 }

@@ -28,7 +28,7 @@ async fn help_lists_commands_and_examples() {
       audit        Show, export or check the log of changes
       telemetry    Show, export or delete recorded calls
       bench        Measure how fast an engine answers
-      channel      Send messages through a gateway or WhatsApp
+      channel      Connect Telegram, e-mail, WhatsApp or a gateway, and send messages
       database     Copy all data between SQLite and PostgreSQL
       backup       Save all data to one file, while Hob may run
       restore      Bring back the data of a backup

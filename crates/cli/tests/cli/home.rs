@@ -90,7 +90,8 @@ impl Home {
         self.program(program, &all)
     }
 
-    fn program<A: AsRef<OsStr>>(&self, program: &str, arguments: &[A]) -> Command {
+    /// A program with the environment of `hob`.
+    pub fn program<A: AsRef<OsStr>>(&self, program: &str, arguments: &[A]) -> Command {
         let mut command = Command::from(tied_command(program));
         command
             .args(arguments)

@@ -140,6 +140,7 @@ async fn a_machine_without_an_engine_answers_with_the_built_in_model() {
     command.env("PATH", nothing).env("HF_ENDPOINT", hub.url());
     let mut server = Running::of(command).await;
     server.says("No engine is running. Hob downloads a small built-in model").await;
+    server.says("smollm2-135m-instruct is a small trial model").await;
     assert_eq!(server.summary[..2], ["Engine  embedded", "Model   smollm2-135m-instruct"]);
     answers(&server).await;
     assert_eq!(server.terminate().await.code, Some(0));
@@ -161,8 +162,12 @@ async fn a_machine_without_an_engine_answers_with_the_built_in_model() {
     assert_eq!(answer["engine"], "embedded");
     assert!(answer["content"].as_str().is_some_and(|content| content.contains("Paris")), "{answer}");
 
-    let listed = home.run(&["model", "list"]).await.stdout;
-    assert!(listed.contains("embedded") && listed.contains("smollm2-135m-instruct"), "{listed}");
+    let listed = home.run(&["model", "list"]).await;
+    assert!(
+        listed.stdout.contains("embedded") && listed.stdout.contains("smollm2-135m-instruct"),
+        "{listed:?}"
+    );
+    assert!(listed.stderr.contains("is a small trial model"), "{listed:?}");
     assert_eq!(home.run(&["model", "rm", "smollm2-135m-instruct"]).await.code, Some(0));
 }
 

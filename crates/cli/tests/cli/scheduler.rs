@@ -186,7 +186,24 @@ async fn a_schedule_is_written_in_plain_words() {
 async fn a_task_is_found_by_its_name() {
     let home = Home::empty();
     let named = ["--every", "hourly", "--name", "tea"];
+    let unnamed = create(&home, &["--every", "hourly"]).await;
+    let header = async || home.run(&["scheduler", "list"]).await.stdout.lines().next().map(str::to_owned);
+    let columns = |header: Option<String>| header.is_some_and(|line| line.contains("NAME"));
+    assert!(!columns(header().await), "no task has a name");
     let first = create(&home, &named).await;
+    assert!(columns(header().await));
+    let list = home.run(&["scheduler", "list"]).await.stdout;
+    let row = |task: &Value| {
+        let line = list.lines().find(|line| line.contains(id(task))).expect("a line");
+        line.split_whitespace().nth(1).map(str::to_owned)
+    };
+    assert_eq!((row(&first).as_deref(), row(&unnamed).as_deref()), (Some("tea"), Some("-")), "{list}");
+    for (command, status) in [("pause", "paused"), ("resume", "active")] {
+        let ran = home.run(&["scheduler", command, "tea"]).await;
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert_eq!(json_of(&home, &["scheduler", "show", id(&first), "--json"]).await["status"], status);
+    }
+    assert_eq!(json_of(&home, &["scheduler", "logs", "tea", "--json"]).await, json!([]));
     let shown = json_of(&home, &["scheduler", "show", "tea", "--json"]).await;
     assert_eq!(shown["id"], first["id"]);
     let ran = home.run(&[&["scheduler", "create", "Capital?", "--json"][..], &named].concat()).await;
@@ -194,6 +211,7 @@ async fn a_task_is_found_by_its_name() {
     let second: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     let ran = home.run(&["scheduler", "show", "tea"]).await;
     assert!(ran.code == Some(1) && ran.stderr.contains("several tasks are called 'tea'"), "{ran:?}");
+    assert!(ran.stderr.contains(id(&first)) && ran.stderr.contains(id(&second)), "{ran:?}");
     home.run(&["scheduler", "cancel", id(&first)]).await;
     assert_eq!(json_of(&home, &["scheduler", "show", "tea", "--json"]).await["id"], second["id"]);
 }

@@ -82,7 +82,12 @@ async fn a_service_is_installed_once_and_removed() {
     let home = service.home.directory().display();
     let program = Path::new(env!("CARGO_BIN_EXE_hob")).canonicalize().expect("the program");
     let start = text.lines().find(|line| line.starts_with("ExecStart=")).unwrap_or_default();
-    assert!(start.contains(&program.display().to_string()) && start.ends_with(" serve"), "{text}");
+    assert!(
+        start.contains(&program.display().to_string()) && start.ends_with(" serve --host 127.0.0.1"),
+        "{text}"
+    );
+    assert!(ran.stdout.contains("\nAddress  http://127.0.0.1:8000, for this machine only\n"), "{ran:?}");
+    assert!(ran.stderr.contains("hob service install --lan"), "{ran:?}");
     assert!(text.contains(&format!("\nEnvironment=HOB_HOME={home}\n")), "{text}");
 
     let again = service.run(&["install"]).await;
@@ -138,12 +143,36 @@ async fn the_file_is_shown_without_being_written() {
     assert!(ran.code == Some(0) && ran.stdout.contains("WantedBy=default.target"), "{ran:?}");
     let system = service.run(&["install", "--system", "--print"]).await;
     assert_eq!(system.code, Some(0), "{system:?}");
+    assert!(
+        ran.stderr.starts_with("The server will listen on http://127.0.0.1:8000, for this machine only."),
+        "{ran:?}"
+    );
     // The Debian package may be installed on this machine.
-    if system.stderr.is_empty() {
+    if !system.stdout.is_empty() {
         assert!(system.stdout.contains("\nUser=hob\n"), "{system:?}");
     }
     assert!(!service.unit().exists());
     assert_eq!(service.calls(), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn a_service_is_open_to_the_network_only_on_request_and_says_so() {
+    let service = Service::new();
+    let ran = service.run(&["install", "--lan", "--print"]).await;
+    assert!(ran.stdout.contains(" serve --host 0.0.0.0\n"), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("The server will listen on port 8000 of all addresses of this machine"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.stderr.contains("warning: without a key, anyone on your network can use the server."),
+        "{ran:?}"
+    );
+    std::fs::write(service.home.config_file(), "[server]\nhost = \"0.0.0.0\"\n").expect("a file");
+    let configured = service.run(&["install", "--print"]).await;
+    assert!(configured.stdout.contains(" serve\n"), "the configuration names the address: {configured:?}");
+    assert!(configured.stderr.contains("all addresses of this machine"), "{configured:?}");
+    assert!(configured.stderr.contains("warning: without a key"), "{configured:?}");
 }
 
 /// Needs a tool of systemd. Does nothing without it.

@@ -3,7 +3,7 @@
 use hob_testkit::{FakeServer, Reply};
 use serde_json::{Value, json};
 
-use crate::home::{Home, NOWHERE};
+use crate::home::{Home, NOWHERE, finish};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -25,8 +25,10 @@ async fn a_newer_version_is_shown_with_what_is_new() {
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines[0], format!("Version    {VERSION}"));
     assert!(lines[1].starts_with("Installed  "), "{ran:?}");
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_hob")).canonicalize().expect("the program");
+    assert_eq!(lines[2], format!("Program    {}", program.display()));
     assert_eq!(
-        lines[2..4],
+        lines[3..5],
         [format!("Release    {}", server.url()), "Newest     99.1.0 of 2026-11-20".to_owned()]
     );
     assert!(ran.stdout.contains("\nTo update"), "{ran:?}");
@@ -66,6 +68,28 @@ async fn without_an_address_the_way_to_update_is_shown() {
     let expected = "Newest     unknown: no release address is configured. Set [update] url.";
     assert!(ran.stdout.lines().any(|line| line == expected), "{ran:?}");
     assert!(ran.stdout.contains("\nTo update"), "{ran:?}");
+}
+
+/// The program is copied to a directory of its own, where no file says how it was installed.
+#[tokio::test]
+async fn a_copy_of_unknown_origin_is_told_about_the_install_script() {
+    let server = server("99.1.0", "").await;
+    let home = home(&server.url());
+    let directory = tempfile::tempdir().expect("a directory");
+    let copy = directory.path().canonicalize().expect("a path").join("hob");
+    // Another process writes the copy: a program that this one has open for writing cannot be started.
+    let script = r#"cp "$0" "$1" && exec "$1" update"#;
+    let words = ["-c", script, env!("CARGO_BIN_EXE_hob"), copy.to_str().expect("UTF-8")];
+    let ran = finish(home.program("sh", &words)).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for line in [
+        "Installed  in a way that is not known: no file beside the program says it".to_owned(),
+        format!("Program    {}", copy.display()),
+        format!("  curl -fsSL {0}/install.sh | HOB_INSTALL_URL={0} sh", server.url()),
+    ] {
+        assert!(ran.stdout.lines().any(|found| found == line), "{line}: {ran:?}");
+    }
+    assert!(!ran.stdout.contains(", in "), "{ran:?}");
 }
 
 #[tokio::test]

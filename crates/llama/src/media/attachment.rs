@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use hob_core::{Content, ContentPart, EngineError, GenerateRequest, Image, Message};
+use hob_models::catalogue::{ModelAbility, smallest_with};
 use serde_json::Value;
 
 use crate::error::{bad_request, unsupported};
@@ -129,10 +130,7 @@ fn without_marks(text: &str) -> Cow<'_, str> {
 
 fn picture(image: &Image, place: String, senses: Senses) -> Result<Attachment, EngineError> {
     if !senses.sees {
-        return Err(unsupported(
-            "image_url",
-            Some("this model does not read pictures; choose one with a projector, or another engine"),
-        ));
+        return Err(unsupported("image_url", Some(&how_to_see())));
     }
     let Some((media_type, data)) = image.inline() else {
         let message = "a picture must be a data: URL with base64, such as data:image/png;base64,...";
@@ -145,6 +143,17 @@ fn picture(image: &Image, place: String, senses: Senses) -> Result<Attachment, E
     }
     let bytes = decoded(data, &place)?;
     Ok(Attachment { kind: MediaKind::Picture, bytes, place })
+}
+
+/// The hint for a model that does not read pictures, with a command that downloads one that does.
+fn how_to_see() -> String {
+    let download = smallest_with(ModelAbility::Vision).map(|entry| {
+        format!(
+            " 'hob model pull {}' downloads one that does; 'hob model list --available' shows others with 'vision'.",
+            entry.short_name
+        )
+    });
+    format!("this model does not read pictures.{}", download.unwrap_or_default())
 }
 
 fn sound(part: &Value, place: &str, senses: Senses) -> Result<Attachment, EngineError> {
@@ -305,6 +314,13 @@ mod tests {
         let sees = Senses { sees: true, hears: false };
         assert_eq!(refusal(ContentPart::Other(sound), sees), (None, "input_audio".into()));
         assert_eq!(refusal(ContentPart::Other(json!({"type": "file"})), BOTH), (None, "file".into()));
+    }
+
+    #[test]
+    fn a_refused_picture_names_a_command_that_gets_a_model_for_it() {
+        let request = saying(vec![url("data:image/png;base64,AAAA")]);
+        let error = MarkedRequest::new(&request, Senses::default()).expect_err("refused").to_string();
+        assert!(error.contains("this model does not read pictures. 'hob model pull gemma3:4b'"), "{error}");
     }
 
     #[test]

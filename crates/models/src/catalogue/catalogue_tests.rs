@@ -33,6 +33,20 @@ fn every_name_is_unique_safe_and_found() {
 }
 
 #[test]
+fn the_smallest_model_with_an_ability_is_found() {
+    assert_eq!(smallest_with(ModelAbility::Vision).map(|entry| entry.short_name), Some("gemma3:4b"));
+    assert_eq!(smallest_with(ModelAbility::Chat), Some(STARTER));
+}
+
+#[test]
+fn the_starter_model_is_recognised_by_its_names() {
+    for name in ["smollm2-135m-instruct", "SmolLM2:135m", "smollm2-135m-instruct:latest"] {
+        assert!(is_starter(name), "{name}");
+    }
+    assert!(!is_starter("smollm2") && !is_starter("qwen3:8b") && !is_starter(""));
+}
+
+#[test]
 fn every_repository_and_file_can_be_asked_for() {
     for entry in catalogue() {
         let ModelSource::Hub { repo, wanted } = entry.source else { continue };

@@ -84,6 +84,16 @@ pub fn find(name: &str) -> Option<&'static CatalogueEntry> {
     catalogue().find(|entry| entry.is_named(name))
 }
 
+/// The smallest model with an ability.
+pub fn smallest_with(ability: ModelAbility) -> Option<&'static CatalogueEntry> {
+    catalogue().filter(|entry| entry.can(ability)).min_by_key(|entry| entry.total_size())
+}
+
+/// Whether this is a name of the starter model.
+pub fn is_starter(name: &str) -> bool {
+    find(name).is_some_and(|entry| entry.name == STARTER.name)
+}
+
 /// The id of a model with a tag, such as `qwen3:8b`. Other names may be those of files, and stay as they are.
 pub fn tagged_id(name: &str) -> &str {
     let listed = if name.contains(':') { find(name) } else { None };

@@ -13,7 +13,7 @@ pub const STARTER: &CatalogueEntry = &CatalogueEntry {
     name: "smollm2-135m-instruct",
     short_name: "smollm2:135m",
     also: Cow::Borrowed(&[]),
-    about: "the starter model: a first answer on any machine",
+    about: "the starter model: small, only for trying Hob out",
     license: "apache-2.0",
     size: 98_362_432,
     parameters: 134_515_008,

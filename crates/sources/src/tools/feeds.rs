@@ -69,8 +69,10 @@ impl Tool for Feeds {
         }
         let mut lines = Vec::new();
         for (source, reading) in feeds.iter().zip(readings) {
-            lines.push(format!("[{}]", source.name));
-            match reading.map(|entries| newest(entries, since, count)) {
+            let title = reading.as_ref().map_or("", |feed| feed.title.as_str());
+            let name = if source.is_unnamed() && !title.is_empty() { title } else { &source.name };
+            lines.push(format!("[{name}]"));
+            match reading.map(|feed| newest(feed.entries, since, count)) {
                 Ok(entries) if entries.is_empty() => lines.push("No new entries.".to_owned()),
                 Ok(entries) => lines.extend(entries.iter().map(|entry| self.entry(entry))),
                 Err(error) => lines.push(format!("Note: {error}")),

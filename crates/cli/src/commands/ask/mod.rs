@@ -20,7 +20,7 @@ use self::answer_schema::AnswerSchema;
 use crate::answers::question_files::{read_document, read_picture};
 use crate::answers::{
     AnswerEvent, AnswerEvents, AnswerHead, AnswerProvider, AskQuestion, AskingCommand, UsedPassage,
-    WholeAnswer, explain_overflow,
+    WholeAnswer, explain_overflow, explain_pictures,
 };
 use crate::args::{AgentChoice, AskArgs};
 use crate::commands::chat::command::Switch;
@@ -67,6 +67,7 @@ pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
         ..asked(&args)
     };
     let printing = AnswerPrinting { json: args.json, has_agent: question.agent.is_some(), reasoning, schema };
+    let has_pictures = !args.images.is_empty();
     let choice = ServerChoice { answering: &args.answering, router: args.router };
     open_app::with_answers(&config, &choice, &wishes, async |source, signals| {
         // Dropping the answer stops the engine's work on it.
@@ -74,8 +75,12 @@ pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
             printed = printing.print(source, question) => printed,
             stop = signals.next() => return Ok(stop.exit_code()),
         };
+        let explain = |error| match has_pictures {
+            true => explain_pictures(error),
+            false => error,
+        };
         let Printed { text, model } =
-            printed.map_err(|error| explain_overflow(error, session.turns().len()))?;
+            printed.map_err(|error| explain_overflow(explain(error), session.turns().len()))?;
         let keep = session.answered(text, TurnEnding::Complete, model);
         if let (Some(keep), Some(saved_chats)) = (keep, &saved_chats)
             && let Err(error) = saved_chats.keep(keep).await

@@ -13,6 +13,7 @@ mod status;
 use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow};
+use hob_channels::telegram::CHANNEL as TELEGRAM_CHANNEL;
 use hob_channels::{ChannelError, EMAIL_CHANNEL};
 use hob_config::{ChannelConfig, Config};
 
@@ -23,8 +24,15 @@ use crate::signals::Signals;
 use add_telegram::FirstMessage;
 
 /// For users who never configured a gateway: an error about the default address would mislead them.
-const NO_GATEWAY: &str = "no gateway is configured. Set 'enabled = true' and gateway_url under [channel] in config.toml, \
-                          or pass one with --gateway";
+const NO_GATEWAY: &str = "no channel is configured. Connect one with 'hob channel add telegram' or 'hob channel add email'. For a \
+                          gateway, set 'enabled = true' and gateway_url under [channel] in config.toml, or pass one with --gateway";
+
+/// The channels that need no gateway and can be sent to by name.
+fn direct_channels(config: &Config) -> Vec<&'static str> {
+    let ChannelConfig { telegram, email, .. } = &config.channel;
+    let channels = [(telegram.enabled, TELEGRAM_CHANNEL), (email.enabled, EMAIL_CHANNEL)];
+    channels.into_iter().filter_map(|(is_on, name)| is_on.then_some(name)).collect()
+}
 
 /// Whether the command line or the configuration names a gateway.
 fn is_gateway_wanted(config: &Config, url: Option<&str>) -> bool {

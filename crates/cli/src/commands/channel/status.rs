@@ -4,11 +4,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use hob_app::startup::channels;
+use hob_app::startup::mail::{check_mailbox, check_sending};
 use hob_channels::ChannelStatus;
 use hob_config::Config;
 use serde_json::json;
 
-use super::{NO_GATEWAY, is_gateway_wanted};
+use super::{NO_GATEWAY, direct_channels, is_gateway_wanted};
+use crate::failure;
 use crate::output;
 use crate::output::OutputFormat;
 use crate::output::progress::Spinner;
@@ -16,8 +18,8 @@ use crate::output::table::print_facts;
 use crate::output::text::one_line;
 
 pub async fn run(config: &Config, url: Option<&str>, format: OutputFormat) -> Result<ExitCode> {
-    if config.channel.telegram.enabled && !is_gateway_wanted(config, url) {
-        return of_telegram(config, format).await;
+    if !direct_channels(config).is_empty() && !is_gateway_wanted(config, url) {
+        return without_gateway(config, format).await;
     }
     let client = channels::gateway(&config.channel, url)?;
     let (report, names) = {
@@ -46,8 +48,9 @@ pub async fn run(config: &Config, url: Option<&str>, format: OutputFormat) -> Re
                 ("Status", status.to_string()),
                 ("Gateway", report.gateway_url.clone()),
                 ("Channels", names),
-                ("WhatsApp", whatsapp_line(config).to_owned()),
                 ("Telegram", telegram_line(config).to_owned()),
+                ("E-mail", email_line(config).to_owned()),
+                ("WhatsApp", whatsapp_line(config).to_owned()),
             ])?;
             if let Some(problem) = problem {
                 output::warning(problem);
@@ -57,37 +60,67 @@ pub async fn run(config: &Config, url: Option<&str>, format: OutputFormat) -> Re
     Ok(if connected { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The status of Telegram where there is no gateway.
-async fn of_telegram(config: &Config, format: OutputFormat) -> Result<ExitCode> {
-    let bot = {
-        let _waiting = Spinner::start("asking Telegram");
-        channels::telegram_bot(config).await
+/// The status of Telegram and of e-mail where there is no gateway.
+async fn without_gateway(config: &Config, format: OutputFormat) -> Result<ExitCode> {
+    let telegram = async {
+        match config.channel.telegram.enabled {
+            true => Some(channels::telegram_bot(config).await),
+            false => None,
+        }
     };
-    let status = if bot.is_ok() { ChannelStatus::Connected } else { ChannelStatus::Error };
+    let email = async {
+        match config.channel.email.enabled {
+            true => check_email(config).await.err().map(|error| failure::explain(&error)),
+            false => None,
+        }
+    };
+    let (bot, email_problem) = {
+        let _waiting = Spinner::start("asking Telegram and the mail servers");
+        tokio::join!(telegram, email)
+    };
+    let telegram = match &bot {
+        Some(Ok(bot)) => format!("on, as @{}; 'hob serve' receives its messages", one_line(&bot.username)),
+        Some(Err(_)) | None => telegram_line(config).to_owned(),
+    };
+    let problems: Vec<String> = bot.and_then(Result::err).into_iter().chain(email_problem).collect();
+    let is_good = problems.is_empty();
+    let status = if is_good { ChannelStatus::Connected } else { ChannelStatus::Error };
     match format {
         OutputFormat::Json => output::json(&json!({
             "status": status.as_str(),
-            "connected": bot.is_ok(),
+            "connected": is_good,
             "gateway_url": "",
-            "channels": ["telegram"],
-            "message": bot.as_ref().err(),
+            "channels": direct_channels(config),
+            "message": (!is_good).then(|| problems.join("; ")),
         }))?,
         OutputFormat::Text => {
-            let telegram = match &bot {
-                Ok(bot) => format!("on, as @{}; 'hob serve' receives its messages", one_line(&bot.username)),
-                Err(_) => "on".to_owned(),
-            };
             print_facts(&[
                 ("Status", status.to_string()),
                 ("Telegram", telegram),
+                ("E-mail", email_line(config).to_owned()),
                 ("WhatsApp", whatsapp_line(config).to_owned()),
             ])?;
-            if let Err(problem) = &bot {
+            for problem in &problems {
                 output::warning(problem);
             }
         }
     }
-    Ok(if bot.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Logs in to both mail servers.
+async fn check_email(config: &Config) -> Result<()> {
+    check_mailbox(&config.mail).await?;
+    check_sending(&config.mail).await?;
+    Ok(())
+}
+
+fn email_line(config: &Config) -> &'static str {
+    if config.channel.email.enabled {
+        "on; 'hob serve' receives its messages"
+    } else {
+        "off (run 'hob channel add email')"
+    }
 }
 
 fn whatsapp_line(config: &Config) -> &'static str {

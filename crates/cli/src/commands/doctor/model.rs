@@ -5,6 +5,7 @@ use hob_core::{Engine, ModelInfo, ModelKind};
 
 use super::report::{CheckStatus, DoctorCheck};
 use crate::advice;
+use crate::local;
 use crate::output::text::one_line;
 
 const NAME: &str = "model";
@@ -33,7 +34,7 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
             ),
         ),
         (Some(wanted), Some(models)) if models.iter().any(|model| engine.means(wanted, &model.id)) => {
-            (true, DoctorCheck::new(NAME, CheckStatus::Good, one_line(wanted)))
+            (true, DoctorCheck::new(NAME, CheckStatus::Good, described(wanted, "")))
         }
         (Some(wanted), Some(_)) if engine.lists_every_model() => {
             let check = DoctorCheck::new(
@@ -53,7 +54,7 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
                 DoctorCheck::new(
                     NAME,
                     CheckStatus::Good,
-                    format!("{}, the first model of {key}", one_line(&first.id)),
+                    described(&first.id, &format!(", the first model of {key}")),
                 ),
             ),
             None => {
@@ -69,6 +70,15 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
             );
             (false, check.advise("Set [intelligence] default_model"))
         }
+    }
+}
+
+/// A model that answers, where it comes from, and a hint if it is the starter model.
+fn described(model: &str, origin: &str) -> String {
+    let name = one_line(model);
+    match local::trial_note(&name) {
+        Some(trial) => format!("{name}{origin}\n{trial}"),
+        None => format!("{name}{origin}"),
     }
 }
 
@@ -99,6 +109,18 @@ mod tests {
                 "{models:?} {wanted:?}"
             );
             assert_eq!(check.advice.is_some(), status == CheckStatus::Bad);
+        }
+    }
+
+    #[test]
+    fn the_starter_model_is_called_a_trial_model() {
+        let engine = ScriptedEngine::saying(&[]);
+        let models = [ModelInfo::named("smollm2-135m-instruct")];
+        for wanted in [None, Some("smollm2-135m-instruct")] {
+            let (can_answer, check) = check(&engine, Some(&models), wanted);
+            assert!(can_answer && check.status == CheckStatus::Good);
+            assert!(check.message.contains("is a small trial model"), "{}", check.message);
+            assert!(check.message.contains("'hob model list --available'"), "{}", check.message);
         }
     }
 }

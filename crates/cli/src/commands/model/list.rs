@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{asked, check_all_engines, chosen, silent};
 use crate::engine_status::{EngineState, EngineStatus};
+use crate::local;
 use crate::output::number::{memory, tokens, weights};
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
@@ -45,7 +46,13 @@ pub async fn run(config: &Config, format: OutputFormat) -> Result<ExitCode> {
         .collect();
     match format {
         OutputFormat::Json => output::json(&listed.iter().map(ModelRow::as_json).collect::<Vec<_>>())?,
-        OutputFormat::Text => print(&listed)?,
+        OutputFormat::Text => {
+            print(&listed)?;
+            let default = listed.iter().find(|row| row.is_default);
+            if let Some(trial) = default.and_then(|row| local::trial_note(&row.model.id)) {
+                output::note(trial);
+            }
+        }
     }
     note_other_engines(&found);
     Ok(ExitCode::SUCCESS)

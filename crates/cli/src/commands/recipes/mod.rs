@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use hob_app::{Databases, ToolRegistry};
-use hob_config::{Config, Environment, LocalSetting, write_local_settings};
+use hob_config::{Config, Environment, LocalSetting, SourcesConfig, write_local_settings};
 use hob_core::{Permit, Reach};
 use hob_tasks::{DeliverTo, FirstCall, NewTask, PlainSchedule, parse_zone};
 use serde_json::{Value, json};
@@ -102,7 +102,7 @@ fn add(args: RecipeAddArgs) -> Result<ExitCode> {
     let config = settings::load()?;
     let databases = settings::databases(&config)?;
     let available = available_tools(&config, databases.clone())?;
-    let wanted = wanted_settings(recipe, &available, &given, questions)?;
+    let wanted = wanted_settings(recipe, &available, &given, questions, &config.sources)?;
     let config = match wanted.as_slice() {
         [] => config,
         wanted => {
@@ -191,6 +191,7 @@ fn wanted_settings(
     available: &[String],
     given: &BTreeMap<&str, &str>,
     questions: Questions,
+    known: &SourcesConfig,
 ) -> Result<Vec<LocalSetting>> {
     let mut wanted = Vec::new();
     for part in recipe.parts {
@@ -199,7 +200,7 @@ fn wanted_settings(
         if answer.is_none() && is_available(part, available) {
             continue;
         }
-        wanted.extend(settings_for(source, &questions.answer(answer, source.question(), "")?)?);
+        wanted.extend(settings_for(source, &questions.answer(answer, source.question(), "")?, known)?);
     }
     Ok(wanted)
 }
@@ -264,7 +265,9 @@ mod tests {
         let briefing = find("briefing").expect("a recipe");
         let available = ["calendar".to_owned()];
         let settings = |given: &BTreeMap<&str, &str>| {
-            wanted_settings(briefing, &available, given, Questions::Skipped).expect("settings").len()
+            wanted_settings(briefing, &available, given, Questions::Skipped, &SourcesConfig::default())
+                .expect("settings")
+                .len()
         };
         assert_eq!(settings(&BTreeMap::new()), 0);
         assert_eq!(settings(&BTreeMap::from([("calendar", "~/a.ics"), ("place", "1,2,X")])), 4);

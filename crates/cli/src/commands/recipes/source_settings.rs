@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use hob_config::LocalSetting;
+use hob_config::{LocalSetting, SourcesConfig};
+use hob_sources::host_name;
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use url::Url;
 
@@ -13,8 +15,12 @@ use crate::output::text::one_line;
 /// Feeds in one answer.
 const MOST_FEEDS: usize = 20;
 
-/// The settings for an answer; none for an empty one.
-pub(super) fn settings_for(source: RecipeSource, answer: &str) -> Result<Vec<LocalSetting>> {
+/// The settings for an answer; none for an empty one. A feed gets a name that none of the `known` feeds has.
+pub(super) fn settings_for(
+    source: RecipeSource,
+    answer: &str,
+    known: &SourcesConfig,
+) -> Result<Vec<LocalSetting>> {
     let answer = answer.trim();
     if answer.is_empty() {
         return Ok(Vec::new());
@@ -28,7 +34,7 @@ pub(super) fn settings_for(source: RecipeSource, answer: &str) -> Result<Vec<Loc
             if addresses.len() > MOST_FEEDS {
                 bail!("name at most {MOST_FEEDS} feeds.");
             }
-            addresses.into_iter().map(|address| named("sources.feeds", address)).collect()
+            feeds(&addresses, known)
         }
         RecipeSource::Page => Ok(vec![named("sources.pages", answer)?]),
     }
@@ -76,6 +82,24 @@ fn place(answer: &str) -> Result<Vec<LocalSetting>> {
     Ok(settings)
 }
 
+/// Feeds under the names of their hosts, with a number where a host has several.
+fn feeds(addresses: &[&str], known: &SourcesConfig) -> Result<Vec<LocalSetting>> {
+    let mut settings: Vec<LocalSetting> = Vec::new();
+    for address in addresses {
+        let url = checked(address)?;
+        let host = host_name(url.as_str()).unwrap_or_else(|| "main".to_owned());
+        let is_free = |name: &String| {
+            known.feeds.get(name).is_none_or(|other| other.expose_secret() == url.as_str())
+                && settings.iter().all(|other| other.key != *name || other.value == url.as_str())
+        };
+        let numbered = (2..).map(|number: u32| format!("{host}-{number}"));
+        let mut names = std::iter::once(host.clone()).chain(numbered);
+        let name = names.find(is_free).unwrap_or_else(|| host.clone());
+        settings.push(LocalSetting::new("sources.feeds", &name, url.as_str()));
+    }
+    Ok(settings)
+}
+
 /// An address under a name that is made of it.
 fn named(section: &str, address: &str) -> Result<LocalSetting> {
     let url = checked(address)?;
@@ -101,7 +125,7 @@ mod tests {
     use super::*;
 
     fn written(source: RecipeSource, answer: &str) -> Vec<(String, Value)> {
-        let settings = settings_for(source, answer).expect(answer).into_iter();
+        let settings = settings_for(source, answer, &SourcesConfig::default()).expect(answer).into_iter();
         settings.map(|setting| (format!("{}.{}", setting.section, setting.key), setting.value)).collect()
     }
 
@@ -128,11 +152,22 @@ mod tests {
         );
         let feeds = written(Feeds, "https://www.example.org/feed.xml, https://news.example.com");
         let names: Vec<&str> = feeds.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["sources.feeds.example-org-feed-xml", "sources.feeds.news-example-com"]);
+        assert_eq!(names, ["sources.feeds.example.org", "sources.feeds.news.example.com"]);
         assert_eq!(
             written(Page, "https://example.org/times?line=4"),
             one("sources.pages.example-org-times", json!("https://example.org/times?line=4"))
         );
+    }
+
+    #[test]
+    fn feeds_of_one_host_have_different_names() {
+        let mut known = SourcesConfig::default();
+        known.feeds.insert("example.org".to_owned(), "https://example.org/one.xml".into());
+        let answer = "https://example.org/two.xml https://example.org/three.xml https://example.org/one.xml \
+                      https://example.org/two.xml";
+        let settings = settings_for(RecipeSource::Feeds, answer, &known).expect("settings");
+        let names: Vec<&str> = settings.iter().map(|setting| setting.key.as_str()).collect();
+        assert_eq!(names, ["example.org-2", "example.org-3", "example.org", "example.org-2"]);
     }
 
     #[test]
@@ -150,7 +185,8 @@ mod tests {
             (Feeds, many.as_str(), "at most 20 feeds"),
             (Page, "file:///etc/passwd", "is not an address"),
         ] {
-            let error = settings_for(source, answer).err().expect(answer).to_string();
+            let error =
+                settings_for(source, answer, &SourcesConfig::default()).err().expect(answer).to_string();
             assert!(error.contains(words), "{answer}: {error}");
         }
     }

@@ -12,17 +12,42 @@ use crate::output::table::{self, Column};
 use crate::output::text::{one_line, shortened};
 use crate::output::time;
 
-const COLUMNS: [Column; 6] = [
-    Column::Words("TASK"),
-    Column::Words("STATUS"),
-    Column::Words("NEXT RUN"),
-    Column::Words("SCHEDULE"),
-    Column::Words("ZONE"),
-    Column::Words("PROMPT"),
-];
-
 /// The maximum length of a prompt in the table.
 const LONGEST: usize = 60;
+
+/// The same of a name, and of a prompt beside names, so that the table fits most terminals.
+const LONGEST_NAME: usize = 24;
+const LONGEST_BESIDE_NAMES: usize = 30;
+
+/// The columns that only some lists need.
+#[derive(Debug, Clone, Copy)]
+struct ExtraColumns {
+    has_names: bool,
+    has_keys: bool,
+}
+
+impl ExtraColumns {
+    fn of(tasks: &[Task]) -> Self {
+        ExtraColumns {
+            has_names: tasks.iter().any(|task| task.name().is_some()),
+            has_keys: tasks.iter().any(|task| task.permit.key.is_some()),
+        }
+    }
+
+    fn header(self) -> Vec<Column> {
+        let names = [
+            Some("TASK"),
+            self.has_names.then_some("NAME"),
+            Some("STATUS"),
+            Some("NEXT RUN"),
+            Some("SCHEDULE"),
+            Some("ZONE"),
+            Some("PROMPT"),
+            self.has_keys.then_some("KEY"),
+        ];
+        names.into_iter().flatten().map(Column::Words).collect()
+    }
+}
 
 /// Which tasks are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,11 +86,9 @@ pub async fn run(service: &TaskService, shown: TaskFilter, format: OutputFormat)
     }
     if !tasks.is_empty() {
         let now = service.now();
-        let has_keys = tasks.iter().any(|task| task.permit.key.is_some());
-        let columns: Vec<Column> =
-            COLUMNS.into_iter().chain(has_keys.then_some(Column::Words("KEY"))).collect();
-        let rows: Vec<_> = tasks.iter().map(|task| row(task, now, has_keys)).collect();
-        table::print(&columns, &rows)?;
+        let extra = ExtraColumns::of(&tasks);
+        let rows: Vec<_> = tasks.iter().map(|task| row(task, now, extra)).collect();
+        table::print(&extra.header(), &rows)?;
     } else if of_all == 0 {
         output::note(
             "There are no tasks yet. Create one with 'hob scheduler create', or choose one of 'hob recipes'.",
@@ -84,23 +107,24 @@ pub async fn run(service: &TaskService, shown: TaskFilter, format: OutputFormat)
     Ok(())
 }
 
-fn row(task: &Task, now: Timestamp, has_keys: bool) -> Vec<String> {
+fn row(task: &Task, now: Timestamp, extra: ExtraColumns) -> Vec<String> {
     let next = match (task.status, task.next_run) {
         (TaskStatus::Active, Some(at)) => time::next_run(at, now, &task.schedule.zone),
         // The only run of a one-time task is in progress.
         (TaskStatus::Active, None) => "now".to_owned(),
         (TaskStatus::Paused | TaskStatus::Completed | TaskStatus::Cancelled, _) => "-".to_owned(),
     };
-    let mut cells = vec![
-        task.id.to_string(),
-        task.status.to_string(),
-        next,
-        one_line(&shown_schedule(&task.schedule.spec)),
-        task.schedule.zone.name().to_owned(),
-        shortened(&one_line(&task.prompt), LONGEST),
+    let optional = |text: Option<&str>| text.map_or_else(|| "-".to_owned(), one_line);
+    let longest = if extra.has_names { LONGEST_BESIDE_NAMES } else { LONGEST };
+    let cells = [
+        Some(task.id.to_string()),
+        extra.has_names.then(|| shortened(&optional(task.name()), LONGEST_NAME)),
+        Some(task.status.to_string()),
+        Some(next),
+        Some(one_line(&shown_schedule(&task.schedule.spec))),
+        Some(task.schedule.zone.name().to_owned()),
+        Some(shortened(&one_line(&task.prompt), longest)),
+        extra.has_keys.then(|| optional(task.permit.key.as_deref())),
     ];
-    if has_keys {
-        cells.push(task.permit.key.as_deref().map_or_else(|| "-".to_owned(), one_line));
-    }
-    cells
+    cells.into_iter().flatten().collect()
 }

@@ -107,4 +107,14 @@ pub struct ServiceContext {
     /// `$XDG_CONFIG_HOME`, else `~/.config`.
     pub config_directory: PathBuf,
     pub user_id: u32,
+    /// The address for `hob serve --host`; `None` if the configuration names it.
+    pub host: Option<&'static str>,
+}
+
+impl ServiceContext {
+    /// The arguments of `hob` that start the server.
+    pub fn serve_arguments(&self) -> Vec<&'static str> {
+        let host = self.host.map(|host| ["--host", host]);
+        ["serve"].into_iter().chain(host.into_iter().flatten()).collect()
+    }
 }

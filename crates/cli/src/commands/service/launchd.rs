@@ -52,6 +52,9 @@ fn agent(context: &ServiceContext, log: &str) -> String {
         .iter()
         .map(|(name, value)| format!("\n        <key>{name}</key>\n        <string>{}</string>", xml(value)))
         .collect();
+    let arguments = context.serve_arguments();
+    let arguments: String =
+        arguments.iter().map(|argument| format!("\n        <string>{}</string>", xml(argument))).collect();
     let (program, log) = (xml(&context.executable), xml(log));
     format!(
         r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -63,8 +66,7 @@ fn agent(context: &ServiceContext, log: &str) -> String {
     <string>{LABEL}</string>
     <key>ProgramArguments</key>
     <array>
-        <string>{program}</string>
-        <string>serve</string>
+        <string>{program}</string>{arguments}
     </array>
     <key>EnvironmentVariables</key>
     <dict>{environment}
@@ -109,6 +111,7 @@ mod tests {
             user_home: PathBuf::from("/Users/ann"),
             config_directory: PathBuf::from("/Users/ann/.config"),
             user_id: 501,
+            host: Some("127.0.0.1"),
         })
     }
 
@@ -117,7 +120,10 @@ mod tests {
         let service = service();
         let [file] = &service.files[..] else { panic!("one file") };
         assert_eq!(file.path, Path::new("/Users/ann/Library/LaunchAgents/local.hob.plist"));
-        assert!(file.text.contains("<string>/opt/R&amp;D/hob</string>\n        <string>serve</string>"));
+        assert!(file.text.contains(
+            "<string>/opt/R&amp;D/hob</string>\n        <string>serve</string>\n        <string>--host</string>\n        \
+             <string>127.0.0.1</string>\n    </array>"
+        ));
         assert!(file.text.contains("<key>HOB_HOME</key>\n        <string>/srv/&lt;hob&gt;</string>"));
         assert!(file.text.contains("<string>/Users/ann/Library/Logs/hob.log</string>"));
         assert!(file.text.contains(MARK));

@@ -3,6 +3,7 @@
 mod definition;
 mod files;
 mod launchd;
+mod listen;
 mod manager;
 mod systemd;
 
@@ -14,6 +15,7 @@ use hob_config::Environment;
 
 use self::definition::{FileOwner, ServiceContext, ServiceDefinition, ServiceState};
 use self::files::{FileChange, is_removable, remove_file, write_file};
+use self::listen::{ListenPlan, ServiceReach};
 use crate::args::{ServiceCommand, ServiceScopeArgs};
 use crate::commands::block_on;
 use crate::output;
@@ -25,25 +27,51 @@ const VARIABLES: [&str; 2] = ["HOB_HOME", "HOB_CONFIG"];
 
 pub fn run(command: ServiceCommand) -> Result<ExitCode> {
     match command {
-        ServiceCommand::Install(args) if args.print => print(&define(args.scope)?),
         ServiceCommand::Install(args) => {
             let context = ServiceContext::of_process()?;
-            check_installable(&context, args.scope)?;
-            block_on(install(&define(args.scope)?))
+            if !args.print {
+                check_installable(&context, args.scope)?;
+            }
+            let reach = if args.lan { ServiceReach::Network } else { ServiceReach::AsConfigured };
+            let plan = listen_plan(args.scope, reach)?;
+            let service = define(args.scope, ServiceContext { host: plan.flag, ..context })?;
+            match args.print {
+                true => print(&service, &plan),
+                false => block_on(install(&service, &plan)),
+            }
         }
         ServiceCommand::Uninstall(scope) => {
             check_rights(scope)?;
-            block_on(uninstall(&define(scope)?))
+            block_on(uninstall(&installed(scope)?))
         }
-        ServiceCommand::Status(scope) => block_on(status(&define(scope)?)),
-        ServiceCommand::Start(scope) => block_on(start(&define(scope)?)),
-        ServiceCommand::Stop(scope) => block_on(stop(&define(scope)?)),
+        ServiceCommand::Status(scope) => block_on(status(&installed(scope)?)),
+        ServiceCommand::Start(scope) => block_on(start(&installed(scope)?)),
+        ServiceCommand::Stop(scope) => block_on(stop(&installed(scope)?)),
     }
 }
 
+/// Where the server of the service will listen.
+fn listen_plan(scope: ServiceScopeArgs, reach: ServiceReach) -> Result<ListenPlan> {
+    if !scope.system {
+        return ListenPlan::read(&Environment::from_process(), reach);
+    }
+    match (Path::new(systemd::PACKAGE_UNIT).exists(), reach) {
+        (true, ServiceReach::Network) => bail!(
+            "--lan does not change the unit of the package. Set host under [server] in {}, and run 'systemctl restart hob'.",
+            systemd::SYSTEM_CONFIG_PATH
+        ),
+        (true, ServiceReach::AsConfigured) => ListenPlan::of_package(),
+        (false, reach) => ListenPlan::of_machine(reach),
+    }
+}
+
+/// The service as it is managed. The contents of its files do not matter.
+fn installed(scope: ServiceScopeArgs) -> Result<ServiceDefinition> {
+    define(scope, ServiceContext::of_process()?)
+}
+
 /// The service for this system's service manager.
-fn define(scope: ServiceScopeArgs) -> Result<ServiceDefinition> {
-    let context = ServiceContext::of_process()?;
+fn define(scope: ServiceScopeArgs, context: ServiceContext) -> Result<ServiceDefinition> {
     if cfg!(target_os = "macos") {
         if scope.system {
             bail!("--system needs systemd. Use 'hob service install' without it.");
@@ -79,6 +107,7 @@ impl ServiceContext {
             config_directory: config_directory.unwrap_or_else(|| user_home.join(".config")),
             user_home,
             user_id: user_id(),
+            host: None,
         })
     }
 }
@@ -132,15 +161,26 @@ fn check_installable(context: &ServiceContext, scope: ServiceScopeArgs) -> Resul
     Ok(())
 }
 
-fn print(service: &ServiceDefinition) -> Result<ExitCode> {
+fn print(service: &ServiceDefinition, plan: &ListenPlan) -> Result<ExitCode> {
     match service.files.first() {
         Some(file) => output::line(file.text.trim_end())?,
         None => output::note(format_args!("The package has installed {}.", systemd::PACKAGE_UNIT)),
     }
+    output::note(format_args!("The server will listen on {}.", plan.shown()));
+    warn_if_open(plan);
     Ok(ExitCode::SUCCESS)
 }
 
-async fn install(service: &ServiceDefinition) -> Result<ExitCode> {
+/// Warns if others could use the server without a key.
+fn warn_if_open(plan: &ListenPlan) {
+    if plan.is_open() {
+        output::warning(
+            "without a key, anyone on your network can use the server. 'hob key create NAME' creates one.",
+        );
+    }
+}
+
+async fn install(service: &ServiceDefinition, plan: &ListenPlan) -> Result<ExitCode> {
     // Before anything is written: without a service manager, this is an error.
     manager::output_of(&service.state).await?;
     let mut is_changed = false;
@@ -163,7 +203,15 @@ async fn install(service: &ServiceDefinition) -> Result<ExitCode> {
     manager::run_all(&service.enable).await?;
     manager::run(if is_changed { &service.restart } else { &service.start }).await?;
     output::line(format_args!("{GOOD}✓{GOOD:#} The service is installed and starts now"))?;
-    print_facts(&[("Status", "hob service status".to_owned()), ("Log", service.log.clone())])?;
+    print_facts(&[
+        ("Address", plan.shown()),
+        ("Status", "hob service status".to_owned()),
+        ("Log", service.log.clone()),
+    ])?;
+    if plan.flag.is_some() && plan.is_local() {
+        output::note("To let other machines of your network in: hob service install --lan");
+    }
+    warn_if_open(plan);
     if let Some(note) = service.note.filter(|_| !is_lingering()) {
         output::note(note);
     }

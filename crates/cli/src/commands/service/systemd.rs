@@ -16,6 +16,9 @@ const SYSTEM_CONFIG: &str = include_str!("../../../../../packaging/config.toml")
 /// Where that package installs its unit.
 pub const PACKAGE_UNIT: &str = "/usr/lib/systemd/system/hob.service";
 
+/// The configuration of the service of the machine.
+pub const SYSTEM_CONFIG_PATH: &str = "/etc/hob/config.toml";
+
 const LINGER: &str = "The service stops when you log out. To keep it running: loginctl enable-linger";
 
 /// The service of a user.
@@ -30,7 +33,7 @@ pub fn system_service(context: &ServiceContext, is_packaged: bool) -> ServiceDef
     if is_packaged {
         return definition(Vec::new(), &[]);
     }
-    let config = "/etc/hob/config.toml";
+    let config = SYSTEM_CONFIG_PATH;
     let file = |path: &str, text: String| ServiceFile {
         path: PathBuf::from(path),
         text,
@@ -91,6 +94,7 @@ fn read_state(output: &str) -> ServiceState {
 
 fn user_unit(context: &ServiceContext) -> String {
     let program = quoted(&context.executable);
+    let serve = context.serve_arguments().join(" ");
     let environment: String = context
         .environment
         .iter()
@@ -106,7 +110,7 @@ Description=Hob, one address for the models on this machine
 # The service counts as started when it answers requests. The first start may download a model before that.
 Type=notify
 TimeoutStartSec=30min
-ExecStart={program} serve
+ExecStart={program} {serve}
 ExecReload={program} reload
 {environment}# Keys, such as HOB_API_KEY or OPENAI_API_KEY, one NAME=VALUE per line. Make the file readable for its owner only.
 EnvironmentFile=-{keys}
@@ -125,7 +129,9 @@ WantedBy=default.target
 
 fn system_unit(context: &ServiceContext) -> String {
     let program = quoted(&context.executable);
-    format!("# {MARK} --system.\n{}", SYSTEM_UNIT.replace("=/usr/bin/hob ", &format!("={program} ")))
+    let serve = context.serve_arguments().join(" ");
+    let unit = SYSTEM_UNIT.replace("=/usr/bin/hob serve\n", &format!("={program} {serve}\n"));
+    format!("# {MARK} --system.\n{}", unit.replace("=/usr/bin/hob ", &format!("={program} ")))
 }
 
 /// A value in which `%` has no special meaning.

@@ -11,6 +11,7 @@ fn context() -> ServiceContext {
         user_home: PathBuf::from("/home/ann"),
         config_directory: PathBuf::from("/home/ann/.config"),
         user_id: 1000,
+        host: None,
     }
 }
 
@@ -76,6 +77,17 @@ fn the_service_of_the_machine_has_a_user_and_settings_of_its_own() {
     };
     let after: Vec<String> = after_creation.iter().map(ManagerCall::shown).collect();
     assert_eq!(after, ["chgrp hob /etc/hob /etc/hob/config.toml", "chmod 0750 /etc/hob"]);
+}
+
+#[test]
+fn the_units_pass_the_address_on() {
+    let local =
+        ServiceContext { executable: "/usr/bin/hob".to_owned(), host: Some("127.0.0.1"), ..context() };
+    for unit in [user_unit(&local), system_unit(&local)] {
+        assert!(unit.contains("\nExecStart=/usr/bin/hob serve --host 127.0.0.1\n"), "{unit}");
+        assert!(unit.contains("\nExecReload=/usr/bin/hob reload\n"), "{unit}");
+    }
+    assert!(SYSTEM_CONFIG.contains("\nhost = \"127.0.0.1\"\n"), "a new configuration names the address");
 }
 
 #[test]

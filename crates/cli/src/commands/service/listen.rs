@@ -1,0 +1,165 @@
+//! Where the server of a service listens: on this machine only, unless the configuration or the user says otherwise.
+
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::path::Path;
+
+use anyhow::Result;
+use hob_config::{Environment, ServerConfig, SettingSource, SettingsFile};
+
+use super::systemd::SYSTEM_CONFIG_PATH;
+use crate::running_server::UrlScheme;
+
+const THIS_MACHINE: &str = "127.0.0.1";
+const ALL_ADDRESSES: &str = "0.0.0.0";
+
+/// Who may reach the server of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceReach {
+    /// Those that the configuration lets in; without a word of it, only this machine.
+    AsConfigured,
+    /// All machines of the network.
+    Network,
+}
+
+/// The address of the server of a service.
+#[derive(Debug)]
+pub struct ListenPlan {
+    /// The host for `hob serve --host`; `None` if the configuration names it.
+    pub flag: Option<&'static str>,
+    server: ServerConfig,
+}
+
+impl ListenPlan {
+    /// Of a server that reads the configuration of this environment.
+    pub fn read(environment: &Environment, reach: ServiceReach) -> Result<Self> {
+        let mut server = hob_config::load(environment)?.config.server;
+        let flag = match reach {
+            ServiceReach::Network => Some(ALL_ADDRESSES),
+            ServiceReach::AsConfigured if is_host_named(environment)? => None,
+            ServiceReach::AsConfigured => Some(THIS_MACHINE),
+        };
+        if let Some(host) = flag {
+            host.clone_into(&mut server.host);
+        }
+        Ok(ListenPlan { flag, server })
+    }
+
+    /// Of the service of the machine. The installation writes its configuration, with an address, if there is none.
+    pub fn of_machine(reach: ServiceReach) -> Result<Self> {
+        if Path::new(SYSTEM_CONFIG_PATH).exists() {
+            return Self::read(&machine_environment(), reach);
+        }
+        let flag = (reach == ServiceReach::Network).then_some(ALL_ADDRESSES);
+        Ok(Self::of_new_file(flag))
+    }
+
+    /// Of the service of a package: only its configuration decides.
+    pub fn of_package() -> Result<Self> {
+        // Users who are not in the group of the service do not see the file.
+        if !Path::new(SYSTEM_CONFIG_PATH).exists() {
+            return Ok(Self::of_new_file(None));
+        }
+        Ok(ListenPlan { flag: None, server: hob_config::load(&machine_environment())?.config.server })
+    }
+
+    /// With the configuration that comes with Hob, which limits the server to this machine.
+    fn of_new_file(flag: Option<&'static str>) -> Self {
+        let host = flag.unwrap_or(THIS_MACHINE).to_owned();
+        ListenPlan { flag, server: ServerConfig { host, ..ServerConfig::default() } }
+    }
+
+    /// Whether only this machine reaches the server.
+    pub fn is_local(&self) -> bool {
+        match self.server.host.parse::<IpAddr>() {
+            Ok(ip) => ip.to_canonical().is_loopback(),
+            Err(_) => self.server.host == "localhost" || self.server.host.ends_with(".localhost"),
+        }
+    }
+
+    /// Whether anyone who reaches the server may use it, as far as the configuration says.
+    pub fn is_open(&self) -> bool {
+        !self.is_local() && self.server.api_key.is_none() && !self.server.identity.is_on()
+    }
+
+    /// The address, for people.
+    pub fn shown(&self) -> String {
+        let ServerConfig { host, port, .. } = &self.server;
+        let is_everywhere = host.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified());
+        if is_everywhere {
+            return format!("port {port} of all addresses of this machine, so other machines can reach it");
+        }
+        let url = UrlScheme::of(&self.server).url(host, *port);
+        match self.is_local() {
+            true => format!("{url}, for this machine only"),
+            false => format!("{url}, so other machines can reach it"),
+        }
+    }
+}
+
+/// Whether the configuration file names the address, even if it is the default one.
+fn is_host_named(environment: &Environment) -> Result<bool> {
+    let sections = SettingsFile::new(environment.clone()).list()?;
+    let mut settings = sections.iter().flat_map(|section| &section.settings);
+    Ok(settings.any(|setting| setting.key == "server.host" && setting.source == SettingSource::File))
+}
+
+/// What the unit of the machine sets.
+fn machine_environment() -> Environment {
+    Environment::from_lookup(|name| match name {
+        "HOME" | "HOB_HOME" => Some(OsString::from("/var/lib/hob")),
+        "HOB_CONFIG" => Some(OsString::from(SYSTEM_CONFIG_PATH)),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(config: &str, reach: ServiceReach) -> ListenPlan {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("config.toml"), config).expect("a file");
+        let home = directory.path().as_os_str().to_owned();
+        let environment =
+            Environment::from_lookup(move |name| matches!(name, "HOME" | "HOB_HOME").then(|| home.clone()));
+        ListenPlan::read(&environment, reach).expect("a configuration")
+    }
+
+    #[test]
+    fn a_service_listens_on_this_machine_unless_the_user_says_otherwise() {
+        use ServiceReach::{AsConfigured, Network};
+        let everywhere = "port 9000 of all addresses of this machine, so other machines can reach it";
+        for (config, reach, flag, shown) in [
+            ("", AsConfigured, Some("127.0.0.1"), "http://127.0.0.1:8000, for this machine only"),
+            (
+                "[server]\nport = 9000\n",
+                AsConfigured,
+                Some("127.0.0.1"),
+                "http://127.0.0.1:9000, for this machine only",
+            ),
+            ("[server]\nport = 9000\nhost = \"0.0.0.0\"\n", AsConfigured, None, everywhere),
+            ("[server]\nport = 9000\nhost = \"127.0.0.1\"\n", Network, Some("0.0.0.0"), everywhere),
+            ("[server]\nhost = \"::1\"\n", AsConfigured, None, "http://[::1]:8000, for this machine only"),
+            (
+                "[server]\nhost = \"10.0.0.2\"\n",
+                AsConfigured,
+                None,
+                "http://10.0.0.2:8000, so other machines can reach it",
+            ),
+        ] {
+            let plan = plan(config, reach);
+            assert_eq!((plan.flag, plan.shown().as_str()), (flag, shown), "{config}");
+            assert_eq!(plan.is_open(), !plan.is_local(), "{config}");
+        }
+        assert!(!plan("[server]\napi_key = \"hob_0123456789abcdef0123\"\n", Network).is_open());
+    }
+
+    #[test]
+    fn a_configuration_that_cannot_be_used_is_an_error() {
+        let nowhere = Environment::from_lookup(|name| {
+            matches!(name, "HOME" | "HOB_CONFIG").then(|| OsString::from("/nowhere/config.toml"))
+        });
+        assert!(ListenPlan::read(&nowhere, ServiceReach::AsConfigured).is_err());
+    }
+}
