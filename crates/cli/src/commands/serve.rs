@@ -118,6 +118,7 @@ async fn serve(
         keys: app.keys.clone(),
         file,
         channels: app.channel_opener(),
+        sources: app.source_opener(),
     };
     let mut settings = RunningSettings::new(&server, config, args, reloaded);
     let mut running = Box::pin(run_all(server, scheduler, clients, shutdown.clone(), grace));
