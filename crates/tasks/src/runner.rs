@@ -6,7 +6,7 @@ use std::time::Duration;
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
     AgentPreference, Answered, Ask, Caller, Event, EventBus, FinishReason, GenerateRequest, MemoryUse,
-    Message, RequestSource, Role, RunEvents, TextSink, with_sources,
+    Message, NOT_READ, RequestSource, Role, RunEvents, TextSink, with_sources,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -222,11 +222,12 @@ impl Runner {
     }
 }
 
-/// The calls before the prompt that failed, for the log.
+/// What the answer lacks, for the log: the calls before the prompt that failed, the sources that they could not read, and its end.
 fn missing(answered: &Answered, first_calls: usize) -> Option<String> {
     let is_cut = answered.generation.answer.finish_reason == FinishReason::Length;
     let cut = is_cut.then(|| "the answer was cut off at its limit of tokens".to_owned());
-    let parts: Vec<String> = failed_calls(answered, first_calls).into_iter().chain(cut).collect();
+    let (failed, unread) = (failed_calls(answered, first_calls), unread_sources(answered, first_calls));
+    let parts: Vec<String> = failed.into_iter().chain(unread).chain(cut).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
@@ -240,6 +241,19 @@ fn failed_calls(answered: &Answered, first_calls: usize) -> Option<String> {
         })
         .collect();
     (!failed.is_empty()).then(|| format!("calls before the prompt failed: {}", failed.join("; ")))
+}
+
+fn unread_sources(answered: &Answered, first_calls: usize) -> Option<String> {
+    let first = answered.tool_results.iter().take(first_calls).filter(|result| result.success);
+    let unread: Vec<String> = first
+        .filter_map(|result| {
+            let sources: Vec<&str> =
+                result.content.lines().filter_map(|line| line.strip_prefix(NOT_READ)).collect();
+            let named: String = sources.join("; ").chars().take(MAX_REASON).collect();
+            (!named.is_empty()).then(|| format!("{}: {named}", result.tool_name))
+        })
+        .collect();
+    (!unread.is_empty()).then(|| format!("sources were not read: {}", unread.join("; ")))
 }
 
 fn failed(reason: String) -> RunResult {

@@ -108,6 +108,7 @@ mod serve;
 mod service;
 mod sources;
 #[cfg(test)]
+mod task_runs;
 mod telegram;
 #[cfg(test)]
 mod telemetry;
