@@ -109,6 +109,7 @@ mod service;
 mod sources;
 #[cfg(test)]
 mod task_runs;
+#[cfg(test)]
 mod telegram;
 #[cfg(test)]
 mod telemetry;
