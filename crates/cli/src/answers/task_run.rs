@@ -4,8 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::Stream;
-use futures::stream;
+use futures::{Stream, stream};
 use hob_app::AskService;
 use hob_core::{Event, Subscription, TextSink};
 use hob_tasks::{RunOutcome, Scheduler, TaskId, TaskRun, TaskRunOptions};
