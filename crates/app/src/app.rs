@@ -30,7 +30,6 @@ use crate::ask::default_model::DefaultModel;
 use crate::ask::documents::DocumentReader;
 use crate::ask::{AskService, AskServiceParts, LlmTarget, ModelAliases};
 use crate::channel_opener::ChannelOpener;
-use crate::channel_slot::ChannelSlot;
 use crate::database_monitor::DatabaseMonitor;
 use crate::databases::{Databases, StorageError};
 use crate::engine_wait::EngineWait;
@@ -38,6 +37,8 @@ use crate::feedback::FeedbackService;
 use crate::model_library::ModelLibrary;
 use crate::readiness::ReadinessCheck;
 use crate::recorded_calls::RecordedCalls;
+use crate::service_slot::ChannelSlot;
+use crate::source_opener::SourceOpener;
 use crate::startup::channels::{ChannelParts, open_channels};
 use crate::startup::embedder::embedder;
 use crate::startup::engines::{awaited, beside, choose, engines};
@@ -280,6 +281,11 @@ impl App {
             system: Arc::clone(&self.system),
             home: self.home.clone(),
         }
+    }
+
+    /// Replaces the sources and the mailbox later.
+    pub fn source_opener(&self) -> SourceOpener {
+        self.registry.source_opener(self.storage.clone(), Arc::clone(&self.system))
     }
 
     /// The database that other processes may use too; `None` if everything is stored in files.

@@ -9,7 +9,7 @@ use hob_core::Ask;
 use hob_db::Storage;
 
 use crate::ask::AskService;
-use crate::channel_slot::ChannelSlot;
+use crate::service_slot::ChannelSlot;
 use crate::startup::channels::{ChannelParts, open_channels};
 
 /// Replaces the channels of a running app.

@@ -8,7 +8,6 @@ mod audited_tools;
 mod backup;
 pub mod bench;
 mod channel_opener;
-mod channel_slot;
 mod database_copy;
 mod database_monitor;
 mod databases;
@@ -28,6 +27,10 @@ mod readiness;
 mod recorded_calls;
 #[cfg(test)]
 mod routing_tests;
+mod service_slot;
+mod source_opener;
+#[cfg(test)]
+mod source_tests;
 pub mod startup;
 #[cfg(test)]
 mod task_tests;
@@ -48,7 +51,6 @@ pub use backup::{
     BackupError, BackupFile, BackupManifest, OpenedBackup, Replace, Restored, back_up, open_backup, restore,
 };
 pub use channel_opener::{ChannelOpener, PreparedChannels};
-pub use channel_slot::ChannelSlot;
 pub use database_copy::{
     CopyListener, StateCopyError, StateLocation, copy_state, hob_copy_tables, memory_copy_tables,
 };
@@ -64,6 +66,8 @@ pub use model_library::{
 };
 pub use model_search::{BuiltInModel, HubSearch, ModelSearch};
 pub use readiness::ReadinessCheck;
+pub use service_slot::{ChannelSlot, ServiceSlot};
+pub use source_opener::SourceOpener;
 pub use startup::embedder::{EmbedderError, embedder, open_embedder};
 pub use startup::engines::{beside, choose, engines, ollama, running_server};
 pub use startup::local_models::FirstRun;

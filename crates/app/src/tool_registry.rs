@@ -8,15 +8,15 @@ use hob_agents::{AllowedAfterUntrusted, ToolSet, ToolSetError};
 use hob_channels::channel_tools;
 use hob_config::{Config, McpServerConfig, McpTransportConfig, SandboxConfig, SandboxRuntime};
 use hob_core::{AllowedRoots, NoTools, Permit, Reach, RunEvents, Tool, ToolRunner};
+use hob_db::Storage;
 use hob_keys::AuditService;
-use hob_mail::mail_tool;
 use hob_mcp::{
     McpServeError, McpServerOptions, McpServerStatus, McpServers, McpTransport, ToolPins, WithheldTool,
     serve_stdio,
 };
 use hob_memory::{MemoryService, memory_tools};
 use hob_sandbox::{CodeInterpreter, Runtime, Sandbox, SandboxError, SandboxOptions};
-use hob_sources::{SourceService, source_tools};
+use hob_sources::SourceService;
 use hob_tasks::{TaskService, task_tools};
 use thiserror::Error;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -24,8 +24,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::ask::AskService;
 use crate::audited_tools::audited;
-use crate::channel_slot::ChannelSlot;
-use crate::startup::mail::imap_account;
+use crate::service_slot::ChannelSlot;
+use crate::source_opener::{SourceOpener, SourceSlot, SourceTools};
 
 /// Why there are no tools.
 #[derive(Debug, Error)]
@@ -96,10 +96,12 @@ impl ToolRegistry {
         let pins = parts.home.as_ref().map(|home| ToolPins::in_file(home.join(PINS))).unwrap_or_default();
         let servers = config.mcp.servers.iter().map(|(name, server)| server_options(name, server)).collect();
         let channels = parts.channels.clone();
+        let own_sources = SourceTools::new(config, parts.sources.as_ref());
         ToolRegistry {
             sources: ToolSources {
                 built_in: built_in(config, parts),
                 channels,
+                own_sources: SourceSlot::holding(Some(Arc::new(own_sources))),
                 servers: Arc::new(McpServers::start(servers, &pins)),
                 allowed: allowed_after_untrusted(config),
             },
@@ -129,30 +131,37 @@ impl ToolRegistry {
         self.sources.servers.settled().await;
     }
 
-    /// Updates the tools of the service when servers start and stop and channels are replaced, until the registry is closed.
+    /// Replaces the sources and the mailbox of the service later.
+    pub(crate) fn source_opener(&self, storage: Storage, system: Arc<AskService>) -> SourceOpener {
+        let sources = self.sources.clone();
+        let slot = sources.own_sources.clone();
+        let refresh = Box::new(move |system: &AskService| sources.refresh(system));
+        SourceOpener { slot, storage, system, refresh }
+    }
+
+    /// Updates the tools of the service when servers start and stop and channels or sources are replaced, until the registry is closed.
     pub fn keep_up(&self, system: &Arc<AskService>) {
         let sources = self.sources.clone();
         let system = Arc::downgrade(system);
         let stop = self.stop.token().clone();
         let (mut servers, mut channels) = (sources.servers.changes(), sources.channels.changes());
+        let mut own_sources = sources.own_sources.changes();
         self.keeping_up.spawn(async move {
             let mut servers_change = true;
             loop {
                 let change = async {
                     tokio::select! {
                         changed = servers.changed(), if servers_change => servers_change = changed.is_ok(),
-                        // The slot is never dropped here.
+                        // The slots are never dropped here.
                         _ = channels.changed() => {}
+                        _ = own_sources.changed() => {}
                     }
                 };
                 if stop.run_until_cancelled(change).await.is_none() {
                     return;
                 }
                 let Some(system) = system.upgrade() else { return };
-                match sources.tool_set() {
-                    Ok(tools) => system.replace_tools(tools),
-                    Err(error) => tracing::warn!(%error, "the tools of an MCP server are skipped"),
-                }
+                sources.refresh(&system);
             }
         });
     }
@@ -198,7 +207,9 @@ pub async fn serve_mcp(
     version: &str,
 ) -> Result<(), ToolRegistryError> {
     let channels = parts.channels.clone();
-    let tools = ToolSet::new(built_in(config, parts).with(&channels))?.with_conditions(CONDITIONS);
+    let own_sources = SourceTools::new(config, parts.sources.as_ref());
+    let tools = built_in(config, parts).with(&channels, &own_sources);
+    let tools = ToolSet::new(tools)?.with_conditions(CONDITIONS);
     let for_one_request = move || -> Arc<dyn ToolRunner> {
         match tools.for_run(Permit::up_to(Reach::Act), RunEvents::without_subscribers()) {
             Ok(tools) => Arc::new(tools.with_full_definitions()),
@@ -215,21 +226,28 @@ pub async fn check_sandbox(config: &Config) -> Option<Result<String, SandboxErro
     Some(sandbox.check().await)
 }
 
-/// Hob's own tools without those of channels.
+/// Hob's own tools without those of channels, sources and the mailbox, which can be replaced.
 #[derive(Clone)]
 struct BuiltInTools {
-    tools: Vec<Arc<dyn Tool>>,
-    /// Where the tools of channels stand among them.
-    channel_place: usize,
+    /// They come before all others.
+    first: Vec<Arc<dyn Tool>>,
+    /// They come after those of channels and the mailbox.
+    memory: Vec<Arc<dyn Tool>>,
+    /// They come after those of sources.
+    tasks: Vec<Arc<dyn Tool>>,
 }
 
 impl BuiltInTools {
     /// All of them, in the order in which a model gets them.
-    fn with(&self, channels: &ChannelSlot) -> Vec<Arc<dyn Tool>> {
-        let mut tools = self.tools.clone();
+    fn with(&self, channels: &ChannelSlot, own_sources: &SourceTools) -> Vec<Arc<dyn Tool>> {
+        let mut tools = self.first.clone();
         if let Some(channels) = channels.get() {
-            tools.splice(self.channel_place..self.channel_place, channel_tools(&channels));
+            tools.extend(channel_tools(&channels));
         }
+        tools.extend(own_sources.mail.clone());
+        tools.extend(self.memory.iter().cloned());
+        tools.extend(own_sources.sources.iter().cloned());
+        tools.extend(self.tasks.iter().cloned());
         tools
     }
 }
@@ -239,14 +257,26 @@ impl BuiltInTools {
 struct ToolSources {
     built_in: BuiltInTools,
     channels: ChannelSlot,
+    /// The sources and the mailbox of the owner.
+    own_sources: SourceSlot,
     allowed: AllowedAfterUntrusted,
     servers: Arc<McpServers>,
 }
 
 impl ToolSources {
+    /// Gives a service the tools that are available now.
+    fn refresh(&self, system: &AskService) {
+        match self.tool_set() {
+            Ok(tools) => system.replace_tools(tools),
+            Err(error) => tracing::warn!(%error, "the tools are not replaced"),
+        }
+    }
+
     /// A tool of a server that cannot be registered is skipped; the others are not affected.
     fn tool_set(&self) -> Result<ToolSet, ToolSetError> {
-        let tools = ToolSet::new(self.built_in.with(&self.channels))?.with_conditions(CONDITIONS);
+        let own_sources = self.own_sources.get().unwrap_or_default();
+        let tools = self.built_in.with(&self.channels, &own_sources);
+        let tools = ToolSet::new(tools)?.with_conditions(CONDITIONS);
         let mut tools = tools.allowing_after_untrusted(self.allowed.clone());
         for tool in self.servers.tools() {
             if let Err(error) = tools.add_foreign(tool) {
@@ -260,31 +290,26 @@ impl ToolSources {
 fn built_in(config: &Config, parts: ToolRegistryParts) -> BuiltInTools {
     let files =
         AllowedRoots { roots: config.tools.file_roots.clone(), private: parts.home.into_iter().collect() };
-    let mut tools = built_in_tools(BuiltInOptions { file_read: files.clone(), ..BuiltInOptions::default() });
+    let mut first = built_in_tools(BuiltInOptions { file_read: files.clone(), ..BuiltInOptions::default() });
     if config.sandbox.enabled {
         let sandbox = Arc::new(Sandbox::new(sandbox_options(&config.sandbox)));
-        tools.push(Arc::new(CodeInterpreter::new(sandbox)));
+        first.push(Arc::new(CodeInterpreter::new(sandbox)));
     }
     if let Some(llm) = parts.llm {
-        tools.push(Arc::new(Llm::new(llm)));
+        first.push(Arc::new(Llm::new(llm)));
     }
-    let channel_place = tools.len();
-    if let Some(account) = imap_account(&config.mail) {
-        tools.push(mail_tool(account, config.mail.folder.clone()));
+    let mut memory = Vec::new();
+    if let Some(service) = parts.memory {
+        memory.extend(memory_tools(&service, files));
     }
-    if let Some(memory) = parts.memory {
-        tools.extend(memory_tools(&memory, files));
-    }
-    if let Some(sources) = parts.sources {
-        tools.extend(source_tools(&sources));
-    }
-    if let Some(tasks) = parts.tasks {
-        tools.extend(match &parts.audit {
-            Some(audit) => audited(task_tools(&tasks), audit),
-            None => task_tools(&tasks),
+    let mut tasks = Vec::new();
+    if let Some(service) = parts.tasks {
+        tasks.extend(match &parts.audit {
+            Some(audit) => audited(task_tools(&service), audit),
+            None => task_tools(&service),
         });
     }
-    BuiltInTools { tools, channel_place }
+    BuiltInTools { first, memory, tasks }
 }
 
 fn allowed_after_untrusted(config: &Config) -> AllowedAfterUntrusted {

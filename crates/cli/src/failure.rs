@@ -3,11 +3,12 @@
 use std::io;
 use std::process::ExitCode;
 
-use anyhow::Error;
+use anyhow::{Error, anyhow};
 use hob_app::OpenError;
 use hob_core::{AskError, EngineError};
 use hob_engines::ManagedError;
 use hob_engines::selection::{NoEngine, RejectionReason};
+use hob_tasks::TaskError;
 
 use crate::advice;
 use crate::output;
@@ -50,6 +51,19 @@ pub fn explain(error: &Error) -> String {
     match remedy {
         Some(remedy) => format!("{}. {remedy}.", happened.trim_end_matches('.')),
         None => happened,
+    }
+}
+
+/// The error of a task with a hint, if one helps.
+pub fn with_advice(error: TaskError) -> Error {
+    let advice = match &error {
+        TaskError::NotFound { .. } => Some("'hob scheduler list' lists the tasks"),
+        TaskError::Running { .. } => Some("'hob scheduler logs ID' shows its progress"),
+        TaskError::Invalid { .. } | TaskError::Refused { .. } | TaskError::Unavailable(_) => None,
+    };
+    match advice {
+        Some(advice) => anyhow!("{error}; {advice}"),
+        None => error.into(),
     }
 }
 

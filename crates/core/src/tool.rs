@@ -227,6 +227,9 @@ pub trait Tool: Send + Sync {
     }
 }
 
+/// How a line of a result begins that names a source which could not be read, with the reason. The other sources are in the result.
+pub const NOT_READ: &str = "Not read: ";
+
 /// The result of a call during a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {

@@ -48,7 +48,7 @@ mod worker_threads;
 
 pub use listen::{Server, Stopped};
 pub use open_files::raise_open_files;
-pub use reload::{ServerControl, is_of_channels, is_reloaded};
+pub use reload::{ServerControl, is_of_channels, is_of_mail, is_of_sources, is_reloaded};
 pub use secure_connection::read_certificate;
 pub use serve_error::ServeError;
 pub use server_settings::ServerSettings;

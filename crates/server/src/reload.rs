@@ -18,7 +18,7 @@ use crate::pages::changes::{Audience, Changes, Topic};
 use crate::secure_connection::certificate_files;
 use crate::serve_error::ServeError;
 
-/// The configuration keys that take effect without a restart, beside those of channels. The program that runs the server sets the default
+/// The configuration keys that take effect without a restart, beside those of channels and sources. The program that runs the server sets the default
 /// model, and [`ServerControl::reload`] applies the others. The files of TLS count only if TLS is on before and after, and the rules of identities
 /// only if identities are.
 const RELOADED_KEYS: [&str; 12] = [
@@ -38,12 +38,22 @@ const RELOADED_KEYS: [&str; 12] = [
 
 /// Whether a configuration key takes effect without a restart, as far as the name says.
 pub fn is_reloaded(key: &str) -> bool {
-    RELOADED_KEYS.contains(&key) || is_of_channels(key)
+    RELOADED_KEYS.contains(&key) || is_of_channels(key) || is_of_sources(key)
 }
 
 /// Whether a configuration key is one of the channels. The program that runs the server replaces them.
 pub fn is_of_channels(key: &str) -> bool {
     key.starts_with("channel.")
+}
+
+/// Whether a configuration key is one of the sources of the owner, with the mail account. The program that runs the server replaces them.
+pub fn is_of_sources(key: &str) -> bool {
+    key.starts_with("sources.") || is_of_mail(key)
+}
+
+/// Whether a configuration key is one of the mail account, which a channel may use too.
+pub fn is_of_mail(key: &str) -> bool {
+    key.starts_with("mail.")
 }
 
 /// The rules of access. A request is checked by the rules at the time of its arrival.

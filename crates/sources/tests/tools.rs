@@ -133,10 +133,10 @@ async fn events_of_several_calendars_are_listed_in_order_and_a_broken_one_is_not
     assert_eq!(
         call(all.clone(), "calendar", json!({})).await.unwrap(),
         "Events from 2026-03-02 00:00 to 2026-03-03 00:00 (Europe/Berlin)\n\
+         Not read: broken: the server answered 500 Internal Server Error\n\
          - Mon 2026-03-02, all day: Holiday [work]\n\
          - Mon 2026-03-02 06:00: Early [file]\n\
-         - Mon 2026-03-02 09:00-10:00: Team meeting, at Room 4 [work]\n\
-         Note: broken: the server answered 500 Internal Server Error"
+         - Mon 2026-03-02 09:00-10:00: Team meeting, at Room 4 [work]"
     );
     let week =
         call(all.clone(), "calendar", json!({ "from": "2026-03-09", "to": "2026-03-20" })).await.unwrap();
@@ -190,6 +190,29 @@ async fn new_entries_of_feeds_are_listed() {
     assert_eq!(none, "[news]\nNo new entries.");
     let bad = call(feeds, "feeds", json!({ "since": "recently" })).await.unwrap_err();
     assert!(bad.contains("'recently' is not a time"), "{bad}");
+}
+
+#[tokio::test]
+async fn feeds_and_pages_that_cannot_be_read_are_named_beside_the_others() {
+    let server = FakeServer::start(|request| match request.path.as_str() {
+        "/feed" => Reply::new(200, "application/rss+xml", FEED),
+        "/page" => Reply::new(200, "text/html", "<p>one</p>"),
+        _ => Reply::new(500, "text/plain", "out of order"),
+    })
+    .await;
+    let both = |good: &str| {
+        let url = server.url();
+        vec![web("good", &format!("{url}{good}")), web("bad", &format!("{url}/other?key=s3cret"))]
+    };
+    let all = SourceOptions { feeds: both("/feed"), pages: both("/page"), ..options() };
+    let reason = "bad: the server answered 500 Internal Server Error";
+    for (tool, failure) in [("feeds", "no feed can be read: "), ("page_changes", "no page can be read: ")] {
+        let told = call(all.clone(), tool, json!({})).await.unwrap();
+        assert!(told.contains("[good]") && told.contains(&format!("Not read: {reason}")), "{told}");
+        let only = if tool == "feeds" { json!({ "feed": "bad" }) } else { json!({ "page": "bad" }) };
+        let failed = call(all.clone(), tool, only).await.unwrap_err();
+        assert_eq!(failed, format!("{failure}{reason}"));
+    }
 }
 
 #[tokio::test]

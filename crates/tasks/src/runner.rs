@@ -6,7 +6,7 @@ use std::time::Duration;
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
     AgentPreference, Answered, Ask, Caller, Event, EventBus, FinishReason, GenerateRequest, MemoryUse,
-    Message, RequestSource, Role, RunEvents, TextSink, with_sources,
+    Message, NOT_READ, RequestSource, Role, RunEvents, TextSink, with_sources,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +37,17 @@ pub(crate) struct Runner {
     pub(crate) claimant: Claimant,
 }
 
+/// How a run outside the schedule differs from one at its time.
+#[derive(Clone, Default)]
+pub struct TaskRunOptions {
+    /// The model of this run; `None` is that of the task.
+    pub model: Option<String>,
+    /// Gets the answer while it is written.
+    pub listener: Option<Arc<dyn TextSink>>,
+    /// Stops the run, which is recorded as interrupted and not tried again.
+    pub stop: CancellationToken,
+}
+
 /// The answer to the prompt of a task.
 struct TaskAnswer {
     text: String,
@@ -45,19 +56,19 @@ struct TaskAnswer {
 }
 
 impl Runner {
-    /// Runs it to its end, or until `abort`. Returns the run as stored. `listener` gets the answer while it is written.
+    /// Runs it to its end, or until `abort`. Returns the run as stored.
     pub(crate) async fn run(
         &self,
         claimed: Claimed,
         abort: &CancellationToken,
-        listener: Option<&dyn TextSink>,
+        options: &TaskRunOptions,
     ) -> TaskRun {
         let Claimed { task, run } = claimed;
         let name: Arc<str> = format!("task-{}-{}", task.id, run.id).into();
         let events = RunEvents::new(self.bus.clone(), Arc::clone(&name));
         events
             .publish(Event::SchedulerTaskStart { task_id: task.id.to_string(), prompt: task.prompt.clone() });
-        let end = self.result_of(&task, &run, name, abort, listener).await;
+        let end = self.result_of(&task, &run, name, abort, options).await;
         let finished_at = self.service.now();
         self.record_result(&run, &end, finished_at).await;
         // After the result is stored, so that a listener finds it.
@@ -79,27 +90,23 @@ impl Runner {
         run: &TaskRun,
         name: Arc<str>,
         abort: &CancellationToken,
-        listener: Option<&dyn TextSink>,
+        options: &TaskRunOptions,
     ) -> RunResult {
         let running = self.service.register_run(&task.id);
         // Dropping the future stops the engine.
         tokio::select! {
             biased;
+            () = options.stop.cancelled() => stopped(),
             () = abort.cancelled() => interrupted("the scheduler was stopped"),
             () = running.token.cancelled() => cancelled(),
             end = self.keep_lease(run) => end,
-            end = self.ask_and_deliver(task, name, listener) => end,
+            end = self.ask_and_deliver(task, name, options) => end,
         }
     }
 
-    async fn ask_and_deliver(
-        &self,
-        task: &Task,
-        name: Arc<str>,
-        listener: Option<&dyn TextSink>,
-    ) -> RunResult {
+    async fn ask_and_deliver(&self, task: &Task, name: Arc<str>, options: &TaskRunOptions) -> RunResult {
         let limit = task.limits.timeout;
-        let answer = tokio::time::timeout(limit, self.ask(task, name, listener)).await;
+        let answer = tokio::time::timeout(limit, self.ask(task, name, options)).await;
         let TaskAnswer { text: answer, missing } = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(reason)) => return failed(reason),
@@ -125,12 +132,7 @@ impl Runner {
         }
     }
 
-    async fn ask(
-        &self,
-        task: &Task,
-        name: Arc<str>,
-        listener: Option<&dyn TextSink>,
-    ) -> Result<TaskAnswer, String> {
+    async fn ask(&self, task: &Task, name: Arc<str>, options: &TaskRunOptions) -> Result<TaskAnswer, String> {
         let agent = match task.agent.as_str() {
             "none" => AgentPreference::None,
             agent => AgentPreference::Named(agent.to_owned()),
@@ -145,12 +147,17 @@ impl Runner {
             ..Caller::trusted(RequestSource::Scheduler, name)
         };
         let request = GenerateRequest {
-            model: task.model.clone().unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
+            model: options
+                .model
+                .as_ref()
+                .or(task.model.as_ref())
+                .map_or(DEFAULT_MODEL, String::as_str)
+                .to_owned(),
             messages: vec![Message::new(Role::User, task.prompt.clone())],
             ..GenerateRequest::default()
         };
-        let answered = match listener {
-            Some(listener) => self.ask.ask_live(request, &caller, listener).await,
+        let answered = match &options.listener {
+            Some(listener) => self.ask.ask_live(request, &caller, listener.as_ref()).await,
             None => self.ask.ask(request, &caller).await,
         };
         let answered = answered.map_err(|error| error.to_string())?;
@@ -215,11 +222,12 @@ impl Runner {
     }
 }
 
-/// The calls before the prompt that failed, for the log.
+/// What the answer lacks, for the log: the calls before the prompt that failed, the sources that they could not read, and its end.
 fn missing(answered: &Answered, first_calls: usize) -> Option<String> {
     let is_cut = answered.generation.answer.finish_reason == FinishReason::Length;
     let cut = is_cut.then(|| "the answer was cut off at its limit of tokens".to_owned());
-    let parts: Vec<String> = failed_calls(answered, first_calls).into_iter().chain(cut).collect();
+    let (failed, unread) = (failed_calls(answered, first_calls), unread_sources(answered, first_calls));
+    let parts: Vec<String> = failed.into_iter().chain(unread).chain(cut).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
@@ -235,6 +243,19 @@ fn failed_calls(answered: &Answered, first_calls: usize) -> Option<String> {
     (!failed.is_empty()).then(|| format!("calls before the prompt failed: {}", failed.join("; ")))
 }
 
+fn unread_sources(answered: &Answered, first_calls: usize) -> Option<String> {
+    let first = answered.tool_results.iter().take(first_calls).filter(|result| result.success);
+    let unread: Vec<String> = first
+        .filter_map(|result| {
+            let sources: Vec<&str> =
+                result.content.lines().filter_map(|line| line.strip_prefix(NOT_READ)).collect();
+            let named: String = sources.join("; ").chars().take(MAX_REASON).collect();
+            (!named.is_empty()).then(|| format!("{}: {named}", result.tool_name))
+        })
+        .collect();
+    (!unread.is_empty()).then(|| format!("sources were not read: {}", unread.join("; ")))
+}
+
 fn failed(reason: String) -> RunResult {
     RunResult { outcome: RunOutcome::Failed, result: None, error: Some(reason), retry: RetryPolicy::IfLeft }
 }
@@ -242,6 +263,10 @@ fn failed(reason: String) -> RunResult {
 fn interrupted(reason: &str) -> RunResult {
     let error = Some(reason.to_owned());
     RunResult { outcome: RunOutcome::Interrupted, result: None, error, retry: RetryPolicy::IfLeft }
+}
+
+fn stopped() -> RunResult {
+    RunResult { retry: RetryPolicy::Never, ..interrupted("it was stopped") }
 }
 
 fn cancelled() -> RunResult {

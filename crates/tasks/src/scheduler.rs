@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::backoff::BackoffDelays;
-use hob_core::{Ask, Backoff, EventBus, TextSink};
+use hob_core::{Ask, Backoff, EventBus};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock_check::ClockCheck;
-use crate::runner::Runner;
+use crate::runner::{Runner, TaskRunOptions};
 use crate::service::TaskService;
 use crate::store::{Claimant, Claimed, Recalculated};
 use crate::task::TaskRun;
@@ -140,21 +140,26 @@ impl Scheduler {
         let claimed = self.shared.claim_now(id).await?;
         let run = claimed.run.clone();
         let (shared, abort) = (Arc::clone(&self.shared), self.abort.clone());
-        self.active.spawn(async move { shared.runner.run(claimed, &abort, None).await });
+        let options = TaskRunOptions::default();
+        self.active.spawn(async move { shared.runner.run(claimed, &abort, &options).await });
         Ok(run)
     }
 
-    /// Runs a task outside the schedule to its end. If the future is dropped, the run counts as interrupted when its lease
-    /// expires.
+    /// Runs a task outside the schedule to its end. Dropping the future stops the run, which is recorded as interrupted.
     pub async fn run_to_end(&self, id: &TaskId) -> Result<TaskRun, TaskError> {
-        let claimed = self.shared.claim_now(id).await?;
-        Ok(self.shared.runner.run(claimed, &self.abort, None).await)
+        self.run_with(id, TaskRunOptions::default()).await
     }
 
-    /// The same. `listener` gets the answer while it is written.
-    pub async fn run_live(&self, id: &TaskId, listener: &dyn TextSink) -> Result<TaskRun, TaskError> {
+    /// The same with options.
+    pub async fn run_with(&self, id: &TaskId, options: TaskRunOptions) -> Result<TaskRun, TaskError> {
+        let stop = options.stop.child_token();
+        let _stop_if_dropped = stop.clone().drop_guard();
         let claimed = self.shared.claim_now(id).await?;
-        Ok(self.shared.runner.run(claimed, &self.abort, Some(listener)).await)
+        let (shared, abort) = (Arc::clone(&self.shared), self.abort.clone());
+        let options = TaskRunOptions { stop, ..options };
+        // A run that is stopped still records it.
+        let running = self.active.spawn(async move { shared.runner.run(claimed, &abort, &options).await });
+        running.await.map_err(|error| TaskError::Unavailable(Box::new(error)))
     }
 
     /// Stops all runs at once, and records it.
@@ -304,7 +309,7 @@ impl Shared {
         let runner = Arc::clone(&self.runner);
         let abort = abort.clone();
         active.spawn(async move {
-            runner.run(claimed, &abort, None).await;
+            runner.run(claimed, &abort, &TaskRunOptions::default()).await;
             drop(slot);
             // After the slot is free, so that the next poll finds it.
             runner.service.notify_changed();

@@ -387,6 +387,32 @@ async fn a_manual_run_returns_its_result_or_its_obstacle() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_manual_run_that_its_caller_leaves_is_stopped_recorded_and_not_tried_again() {
+    let world = World::with(Arc::new(SlowEngine::taking(3600)), SchedulerOptions::default());
+    let limits = TaskLimits { retries: 3, ..every(86_400).limits };
+    let task = world.create(NewTask { limits, ..every(86_400) }).await;
+    let left = tokio::time::timeout(Duration::from_secs(5), world.scheduler.run_to_end(&task.id)).await;
+    assert!(left.is_err(), "it takes an hour");
+    world.scheduler.close().await;
+    let log = world.log(&task).await;
+    assert_eq!((log.len(), log[0].outcome), (1, Some(RunOutcome::Interrupted)));
+    assert_eq!(log[0].error.as_deref(), Some("it was stopped"));
+    assert_eq!(world.tasks.get(&task.id).await.unwrap().next_run, task.next_run);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manual_run_may_use_another_model() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hello"]));
+    let world = World::with(Arc::clone(&engine) as Arc<dyn Engine>, SchedulerOptions::default());
+    let task = world.create(NewTask { model: Some("usual".into()), ..every(3600) }).await;
+    let options = TaskRunOptions { model: Some("other".into()), ..TaskRunOptions::default() };
+    world.scheduler.run_with(&task.id, options).await.unwrap();
+    world.scheduler.run_to_end(&task.id).await.unwrap();
+    let models: Vec<String> = engine.requests().into_iter().map(|request| request.model).collect();
+    assert_eq!(models, ["other", "usual"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_engine_error_is_in_the_log() {
     let engine = ScriptedEngine::new(|_| {
         vec![Err(EngineError::Interrupted { engine: "scripted".into(), reason: "cable".into() })]

@@ -30,7 +30,8 @@ impl AskService {
         runner.begin_turn();
         let calls = first.calls.iter().map(|call| {
             let (runner, is_known) = (&runner, is_known(&call.name));
-            async move { if is_known { runner.execute(call).await } else { missing(call) } }
+            let why = tools.absent().find(|(name, _)| *name == call.name).map(|(_, why)| why);
+            async move { if is_known { runner.execute(call).await } else { missing(call, why) } }
         });
         let results = charging(self.charge(caller, None), Box::pin(join_all(calls))).await;
         put_before(&mut request.messages, &results_text(&first.calls, &results));
@@ -38,7 +39,8 @@ impl AskService {
     }
 }
 
-fn missing(call: &ToolCall) -> ToolResult {
-    let content = format!("there is no tool '{}'. Its source may not be configured.", call.name);
+fn missing(call: &ToolCall, why: Option<&str>) -> ToolResult {
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    let content = format!("there is no tool '{}'{why}.", call.name);
     ToolResult { tool_name: call.name.clone(), content, success: false }
 }

@@ -56,8 +56,8 @@ use crate::ask::default_model::DefaultModel;
 use crate::ask::documents::DocumentReader;
 use crate::ask::images::ImageFetcher;
 use crate::ask::model_descriptions::ModelDescriptions;
-use crate::channel_slot::ChannelSlot;
 use crate::feedback::FeedbackService;
+use crate::service_slot::ChannelSlot;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
 

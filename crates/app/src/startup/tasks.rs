@@ -9,7 +9,7 @@ use hob_db::Storage;
 use hob_tasks::store::task_store;
 use hob_tasks::{Deliver, DeliverError, DeliverTo, TaskOptions, TaskService};
 
-use crate::channel_slot::ChannelSlot;
+use crate::service_slot::ChannelSlot;
 use crate::startup::channels::is_whatsapp;
 
 /// How long a gateway may take to list its channels.

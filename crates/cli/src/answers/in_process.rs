@@ -93,7 +93,11 @@ async fn prepare(
 }
 
 /// Whether this engine answers for the model.
-async fn check_engine(system: &AskService, engine: &str, model: &str) -> Result<(), AnswerFailure> {
+pub(super) async fn check_engine(
+    system: &AskService,
+    engine: &str,
+    model: &str,
+) -> Result<(), AnswerFailure> {
     let found = system.pool().engine_of(model).await.map_err(AnswerFailure::of)?;
     if found.key() == engine {
         return Ok(());

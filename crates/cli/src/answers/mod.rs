@@ -1,4 +1,4 @@
-//! Answers for `hob ask` and `hob chat`: from the running server of this home, or from the app in this process. The commands use an
+//! Answers for `hob ask`, `hob chat` and `hob scheduler run`: from the running server of this home, or from the app in this process. The commands use an
 //! `AnswerProvider` and do not know which of the two answers.
 
 mod complete_stream;
@@ -10,6 +10,7 @@ mod question;
 pub mod question_files;
 mod server_link;
 mod server_messages;
+mod task_run;
 
 pub use events::{
     AnswerEvent, AnswerEvents, AnswerFailure, AnswerHead, UsedPassage, WholeAnswer, explain_overflow,
@@ -24,3 +25,6 @@ pub use server_link::{FoundServer, ServerLink, find_server};
 pub use server_messages::ServerInfo;
 #[cfg(feature = "server")]
 pub use server_messages::{MAX_REQUEST_BYTES, PROTOCOL, ServerRequest, ServerVersion, VERSION};
+#[cfg(feature = "server")]
+pub use task_run::run_task;
+pub use task_run::{EndedTaskRun, TaskRunEvent, TaskRunEvents, TaskRunRequest};

@@ -8,6 +8,7 @@ use super::lists::{ModelTable, ToolTable};
 use super::question::AskQuestion;
 use super::server_link::ServerLink;
 use super::server_messages::ServerRequest;
+use super::task_run::{TaskRunEvents, TaskRunRequest, run_task};
 
 /// The app in this process, or a running server.
 pub enum AnswerProvider<'a> {
@@ -21,6 +22,14 @@ impl AnswerProvider<'_> {
         match self {
             AnswerProvider::InProcess(app) => in_process::answer(&app.system, question),
             AnswerProvider::Server(server) => server.answer(question),
+        }
+    }
+
+    /// Runs a task outside its schedule.
+    pub fn run_task(&self, request: TaskRunRequest) -> TaskRunEvents<'_> {
+        match self {
+            AnswerProvider::InProcess(app) => run_task(&app.system, &app.scheduler, request),
+            AnswerProvider::Server(server) => server.run_task(request),
         }
     }
 

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
-use super::events::{AnswerEvents, AnswerFailure};
+use super::events::{AnswerEvent, AnswerEvents, AnswerFailure};
 use super::question::AskQuestion;
 use super::server_messages::{ServerInfo, ServerRequest};
+use super::task_run::{TaskRunEvent, TaskRunEvents, TaskRunRequest};
 
 /// A server that can answer.
 #[derive(Debug, Clone)]
@@ -38,7 +39,15 @@ impl ServerLink {
     /// The answer to a question. Dropping it closes the connection, and the server stops the engine's work.
     pub fn answer(&self, question: AskQuestion) -> AnswerEvents<'static> {
         let question = AskQuestion { engine: self.engine.clone(), ..question };
-        transport::answer(self.socket.clone(), question)
+        let is_last = |event: &AnswerEvent| matches!(event, AnswerEvent::Done | AnswerEvent::Whole(_));
+        transport::events(self.socket.clone(), ServerRequest::Ask(Box::new(question)), is_last)
+    }
+
+    /// A run of a task. Dropping it closes the connection, and the server stops the run.
+    pub fn run_task(&self, request: TaskRunRequest) -> TaskRunEvents<'static> {
+        let request = TaskRunRequest { engine: self.engine.clone(), ..request };
+        let is_last = |event: &TaskRunEvent| matches!(event, TaskRunEvent::Ended(_));
+        transport::events(self.socket.clone(), ServerRequest::RunTask(request), is_last)
     }
 
     /// The result of a request.
@@ -56,11 +65,11 @@ use self::unix as transport;
 #[cfg(not(unix))]
 mod other {
     use std::path::{Path, PathBuf};
+    use std::pin::Pin;
 
-    use futures::stream;
+    use futures::{Stream, stream};
 
-    use crate::answers::events::{AnswerEvents, AnswerFailure};
-    use crate::answers::question::AskQuestion;
+    use crate::answers::events::AnswerFailure;
     use crate::answers::server_link::FoundServer;
     use crate::answers::server_messages::ServerRequest;
 
@@ -70,7 +79,11 @@ mod other {
         FoundServer::None
     }
 
-    pub(super) fn answer(_: PathBuf, _: AskQuestion) -> AnswerEvents<'static> {
+    pub(super) fn events<T: Send + 'static>(
+        _: PathBuf,
+        _: ServerRequest,
+        _: fn(&T) -> bool,
+    ) -> Pin<Box<dyn Stream<Item = Result<T, AnswerFailure>> + Send>> {
         Box::pin(stream::iter([Err(AnswerFailure::new(NO_SOCKETS))]))
     }
 
@@ -85,15 +98,15 @@ mod unix {
     use std::io;
     use std::os::unix::fs::MetadataExt;
     use std::path::{Path, PathBuf};
+    use std::pin::Pin;
     use std::time::Duration;
 
-    use futures::{SinkExt, StreamExt, stream};
+    use futures::{SinkExt, Stream, StreamExt, stream};
     use serde::de::DeserializeOwned;
     use tokio::net::UnixStream;
     use tokio_util::codec::{Framed, LinesCodec};
 
-    use crate::answers::events::{AnswerEvent, AnswerEvents, AnswerFailure};
-    use crate::answers::question::AskQuestion;
+    use crate::answers::events::AnswerFailure;
     use crate::answers::server_link::{FoundServer, ServerLink};
     use crate::answers::server_messages::{
         MAX_ANSWER_BYTES, MAX_REQUEST_BYTES, ServerInfo, ServerRequest, ServerVersion, VERSION,
@@ -104,6 +117,8 @@ mod unix {
     const INFO_TIMEOUT: Duration = Duration::from_secs(10);
 
     type ServerLines = Framed<UnixStream, LinesCodec>;
+
+    type ServerEvents<T> = Pin<Box<dyn Stream<Item = Result<T, AnswerFailure>> + Send>>;
 
     /// The newest server that can answer; else the reason why another one cannot.
     pub(super) async fn find_server(home: &Path) -> FoundServer {
@@ -169,23 +184,33 @@ mod unix {
         next(&mut lines).await
     }
 
-    pub(super) fn answer(socket: PathBuf, question: AskQuestion) -> AnswerEvents<'static> {
-        let begin = async move { asked(&socket, &ServerRequest::Ask(Box::new(question))).await };
-        Box::pin(stream::once(begin).flat_map(|asked| -> AnswerEvents<'static> {
+    /// The events that answer a request, until the last one or an error.
+    pub(super) fn events<T: DeserializeOwned + Send + 'static>(
+        socket: PathBuf,
+        request: ServerRequest,
+        is_last: fn(&T) -> bool,
+    ) -> ServerEvents<T> {
+        let begin = async move { asked(&socket, &request).await };
+        Box::pin(stream::once(begin).flat_map(move |asked| -> ServerEvents<T> {
             match asked {
-                Ok(lines) => events(lines),
+                Ok(lines) => read_events(lines, is_last),
                 Err(failure) => Box::pin(stream::iter([Err(failure)])),
             }
         }))
     }
 
-    /// The events until the last one, or until an error.
-    fn events(lines: ServerLines) -> AnswerEvents<'static> {
-        Box::pin(stream::unfold(Some(lines), async |lines| {
-            let mut lines = lines?;
-            let event = next::<AnswerEvent>(&mut lines).await;
-            let is_last = matches!(&event, Err(_) | Ok(AnswerEvent::Done | AnswerEvent::Whole(_)));
-            Some((event, (!is_last).then_some(lines)))
+    fn read_events<T: DeserializeOwned + Send + 'static>(
+        lines: ServerLines,
+        is_last: fn(&T) -> bool,
+    ) -> ServerEvents<T> {
+        Box::pin(stream::unfold(Some((lines, is_last)), async |reading| {
+            let (mut lines, is_last) = reading?;
+            let event = next::<T>(&mut lines).await;
+            let has_ended = match &event {
+                Ok(event) => is_last(event),
+                Err(_) => true,
+            };
+            Some((event, (!has_ended).then_some((lines, is_last))))
         }))
     }
 
@@ -224,7 +249,7 @@ mod unix {
 
     fn lost(reason: &dyn std::fmt::Display) -> AnswerFailure {
         AnswerFailure::new(format!(
-            "the running server did not complete the answer: {reason}. Ask again, or use --standalone to answer without it."
+            "the running server did not complete the answer: {reason}. Try again, or use --standalone to answer without it."
         ))
     }
 

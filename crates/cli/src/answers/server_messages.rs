@@ -4,9 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::question::AskQuestion;
+use super::task_run::TaskRunRequest;
 
 /// Changes with every change of these messages.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -31,6 +32,8 @@ pub enum ServerRequest {
     /// Whether a model exists.
     CheckModel(String),
     Tools,
+    /// Runs a task now.
+    RunTask(TaskRunRequest),
 }
 
 /// The version of a server. Every version of the messages has these fields.
@@ -57,6 +60,8 @@ pub struct ServerInfo {
     pub router: String,
     /// Whether answers use passages from the memory.
     pub uses_memory: bool,
+    /// Whether it runs tasks when they are due.
+    pub runs_tasks: bool,
 }
 
 #[cfg(test)]
@@ -78,6 +83,7 @@ mod tests {
             engine: "ollama".into(),
             router: "heuristic".into(),
             uses_memory: true,
+            runs_tasks: true,
         };
         let text = serde_json::to_string(&info).expect("JSON");
         assert_eq!(serde_json::from_str::<ServerInfo>(&text).expect("the same"), info);

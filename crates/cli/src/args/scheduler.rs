@@ -174,6 +174,9 @@ pub struct SchedulerTaskArgs {
 }
 
 /// Run a task now, outside its schedule, and print the answer while it is written
+///
+/// The running server of this home runs the task, if there is one; otherwise this process does. Ctrl-C stops the run in both
+/// cases.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob scheduler run TASK"
@@ -190,6 +193,10 @@ pub struct SchedulerRunArgs {
 
     #[command(flatten)]
     pub engine: SchedulerEngineArgs,
+
+    /// Run the task in this process, even if a server of this home is running
+    #[arg(long)]
+    pub standalone: bool,
 }
 
 /// Run tasks when they are due, until Ctrl-C

@@ -32,15 +32,24 @@ pub fn open_options(engine: Option<EngineName>, network: NetworkAccess) -> AppOp
 
 /// Which server may answer.
 pub struct ServerChoice<'a> {
-    pub answering: &'a AnsweringArgs,
+    pub engine: Option<EngineName>,
+    pub model: Option<&'a str>,
     pub router: Option<RouterName>,
+    /// Whether this process answers, even if a server is running.
+    pub standalone: bool,
 }
 
-impl ServerChoice<'_> {
+impl<'a> ServerChoice<'a> {
+    /// As the options of `hob ask` and `hob chat` say.
+    pub fn of(answering: &'a AnsweringArgs, router: Option<RouterName>) -> Self {
+        let AnsweringArgs { engine, model, standalone, .. } = answering;
+        ServerChoice { engine: *engine, model: model.as_deref(), router, standalone: *standalone }
+    }
+
     /// Why this server cannot do what the options ask for; `None` if it can.
     fn objection(&self, info: &ServerInfo) -> Option<String> {
-        let is_auto = self.router.is_some() || self.answering.model.as_deref() == Some(AUTO);
-        match (self.answering.engine, self.router) {
+        let is_auto = self.router.is_some() || self.model == Some(AUTO);
+        match (self.engine, self.router) {
             (Some(engine), _) if engine.to_string() != info.engine => {
                 Some(format!("it uses {}, not {engine}", info.engine))
             }
@@ -85,7 +94,7 @@ pub fn with_answers(
 
 /// The running server, if it can answer. Otherwise one line says why it is not used.
 async fn server_that_answers(home: &Path, choice: &ServerChoice<'_>) -> Option<ServerLink> {
-    if choice.answering.standalone {
+    if choice.standalone {
         return None;
     }
     match find_server(home).await {
@@ -98,7 +107,7 @@ async fn server_that_answers(home: &Path, choice: &ServerChoice<'_>) -> Option<S
         }
         FoundServer::Server(mut server) => match choice.objection(&server.info) {
             None => {
-                server.engine = choice.answering.engine.map(|engine| engine.to_string());
+                server.engine = choice.engine.map(|engine| engine.to_string());
                 Some(server)
             }
             Some(reason) => {

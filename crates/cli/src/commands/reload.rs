@@ -34,7 +34,7 @@ pub fn run(args: &ReloadArgs) -> Result<ExitCode> {
 }
 
 /// What a server answered, or why it did not.
-pub type ServerAnswer = Result<ReloadOutcome, String>;
+type ServerAnswer = Result<ReloadOutcome, String>;
 
 fn print(answer: &ServerAnswer) -> Result<()> {
     match answer {
@@ -66,14 +66,37 @@ fn summary(report: &ReloadReport) -> String {
     }
 }
 
+/// Makes the running servers of this home read a setting that was written to the file, and prints the outcome. The setting stays even if
+/// one of them cannot.
+pub async fn reload_running() {
+    let answers = match reload_servers().await {
+        Ok(answers) => answers,
+        Err(error) => return output::note(format_args!("A running server uses it after a restart: {error}")),
+    };
+    for answer in answers {
+        let failure = match answer {
+            Ok(ReloadOutcome::Done(report)) if report.applied.is_empty() => continue,
+            Ok(ReloadOutcome::Done(report)) => {
+                output::note(format_args!("The running server has reloaded {}.", report.applied.join(", ")));
+                continue;
+            }
+            Ok(ReloadOutcome::Failed { error }) | Err(error) => error,
+        };
+        output::warning(format_args!(
+            "A running server does not use it: {}. Fix this, and run 'hob reload'.",
+            failure.trim_end_matches('.')
+        ));
+    }
+}
+
 /// Makes all running servers of this home reload. Without one, the list is empty.
 #[cfg(unix)]
-pub async fn reload_servers() -> Result<Vec<ServerAnswer>> {
+async fn reload_servers() -> Result<Vec<ServerAnswer>> {
     unix::reload_all(&settings::home()?).await
 }
 
 #[cfg(not(unix))]
-pub async fn reload_servers() -> Result<Vec<ServerAnswer>> {
+async fn reload_servers() -> Result<Vec<ServerAnswer>> {
     bail!("this system has no 'hob reload'. Stop the server and start it again.")
 }
 

@@ -101,7 +101,7 @@ async fn serve(
     let server = Server::bind(parts, &config.server).await?;
     let home = settings::home()?;
     let _address_entry = AddressEntry::add(&home, server.address());
-    let answers = ControlAnswers::new(system.clone(), config);
+    let answers = ControlAnswers::new(system.clone(), app.scheduler.clone(), config);
     let control_socket = ControlSocket::open(&home, &address_file::server_id(), answers, server.control());
     let clients = control_socket.clients();
     print_summary(app, config, &args, server.address()).await?;
@@ -119,6 +119,7 @@ async fn serve(
         keys: app.keys.clone(),
         file,
         channels: app.channel_opener(),
+        sources: app.source_opener(),
     };
     let mut settings = RunningSettings::new(&server, config, args, reloaded);
     let mut running = Box::pin(run_all(server, scheduler, clients, shutdown.clone(), grace));

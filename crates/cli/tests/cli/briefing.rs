@@ -12,7 +12,7 @@ const FEED: &str = r#"<?xml version="1.0"?><rss version="2.0"><channel><title>Ne
 <item><title>Heron seen at the pond</title><link>https://example.org/heron</link></item></channel></rss>"#;
 
 /// A calendar with one event of three days around today, whatever the time zone is.
-fn calendar() -> String {
+pub fn calendar() -> String {
     let today = jiff::Zoned::now().date();
     let yesterday = today.yesterday().expect("a day");
     let end = today.tomorrow().and_then(jiff::civil::Date::tomorrow).expect("a day");

@@ -108,6 +108,8 @@ mod serve;
 mod service;
 mod sources;
 #[cfg(test)]
+mod task_runs;
+#[cfg(test)]
 mod telegram;
 #[cfg(test)]
 mod telemetry;

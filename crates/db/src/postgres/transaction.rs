@@ -133,8 +133,28 @@ impl<'a> PostgresTransaction<'a> {
         self.notify(&format!("{topic} {message}"))
     }
 
-    /// How another transaction ended, by the number that it had from `pg_current_xact_id`.
-    pub fn end_of(&mut self, number: &str) -> Result<TransactionEnd, QueryError> {
+    /// How a transaction ended that wrote a row, by the number that it had from `pg_current_xact_id`. `row` selects that row: `$1` is the
+    /// number, the parameters follow, and the row must have it as its `xmin`. The number alone does not say who committed: after a crash,
+    /// the server may give the number of a transaction that was not on its disk to another one.
+    pub fn end_of_writer(
+        &mut self,
+        number: &str,
+        row: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<TransactionEnd, QueryError> {
+        let end = self.end_of(number)?;
+        if end != TransactionEnd::Committed {
+            return Ok(end);
+        }
+        let number: &(dyn ToSql + Sync) = &number;
+        let parameters: Vec<&(dyn ToSql + Sync)> =
+            std::iter::once(number).chain(parameters.iter().copied()).collect();
+        let found = self.query_opt(row, &parameters)?;
+        Ok(if found.is_some() { TransactionEnd::Committed } else { TransactionEnd::NotCommitted })
+    }
+
+    /// How the server says that the transaction with this number ended.
+    fn end_of(&mut self, number: &str) -> Result<TransactionEnd, QueryError> {
         let row = self.query_one(TRANSACTION_END, &[&number])?;
         Ok(match row.try_get::<_, Option<&str>>(0)? {
             Some("committed") => TransactionEnd::Committed,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::{Tool, ToolError, ToolSpec, object_schema, tool_arguments};
+use hob_core::{NOT_READ, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
@@ -62,34 +62,39 @@ impl Tool for Calendar {
             selected(&service.options().calendars, |source| &source.name, "calendar", calendar.as_deref())?;
         let readings = calendars.iter().map(|source| service.calendar(source, range)).collect();
         let readings = read_all(readings).await;
-        let (mut events, mut notes) = (Vec::new(), Vec::new());
-        let mut failed = 0;
+        let (mut events, mut notes, mut failures) = (Vec::new(), Vec::new(), Vec::new());
         for (source, reading) in calendars.iter().zip(readings) {
             match reading {
                 Ok(reading) => {
                     events.extend(reading.events.into_iter().map(|event| (event, source.name.as_str())));
-                    notes.extend(reading.notes.into_iter().map(|note| format!("{}: {note}", source.name)));
+                    let of_source = |note: String| format!("Note: {}: {note}", source.name);
+                    notes.extend(reading.notes.into_iter().map(of_source));
                 }
-                Err(error) => {
-                    failed += 1;
-                    notes.push(format!("{}: {error}", source.name));
-                }
+                Err(error) => failures.push(format!("{}: {error}", source.name)),
             }
         }
-        if failed == calendars.len() {
-            return Err(ToolError::new(format!("no calendar can be read: {}", notes.join("; "))));
+        if failures.len() == calendars.len() {
+            return Err(ToolError::new(format!("no calendar can be read: {}", failures.join("; "))));
         }
+        // Before the events, of which a long list is cut.
+        let failures = failures.into_iter().map(|failure| format!("{NOT_READ}{failure}"));
         let zone = service.zone();
         let local =
             |moment: Timestamp| zone.time_zone().to_datetime(moment).strftime("%Y-%m-%d %H:%M").to_string();
         let head = format!("Events from {} to {} ({})", local(range.from), local(range.to), zone.name());
-        Ok(report(head, events, &notes, zone.time_zone()))
+        let head = std::iter::once(head).chain(failures).collect();
+        Ok(report(head, events, notes, zone.time_zone()))
     }
 }
 
-fn report(head: String, mut events: Vec<(CalendarEvent, &str)>, notes: &[String], zone: &TimeZone) -> String {
+fn report(
+    head: Vec<String>,
+    mut events: Vec<(CalendarEvent, &str)>,
+    notes: Vec<String>,
+    zone: &TimeZone,
+) -> String {
     events.sort_by_cached_key(|(event, _)| (begin(event, zone), event.summary.clone()));
-    let mut lines = vec![head];
+    let mut lines = head;
     if events.is_empty() {
         lines.push("No events.".to_owned());
     }
@@ -98,7 +103,7 @@ fn report(head: String, mut events: Vec<(CalendarEvent, &str)>, notes: &[String]
     if more > 0 {
         lines.push(format!("{more} more events are not listed. Ask for a shorter period."));
     }
-    lines.extend(notes.iter().map(|note| format!("Note: {note}")));
+    lines.extend(notes);
     lines.join("\n")
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::{Tool, ToolError, ToolSpec, object_schema, tool_arguments};
+use hob_core::{NOT_READ, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ impl Tool for Feeds {
             match reading.map(|feed| newest(feed.entries, since, count)) {
                 Ok(entries) if entries.is_empty() => lines.push("No new entries.".to_owned()),
                 Ok(entries) => lines.extend(entries.iter().map(|entry| self.entry(entry))),
-                Err(error) => lines.push(format!("Note: {error}")),
+                Err(error) => lines.push(format!("{NOT_READ}{}: {error}", source.name)),
             }
         }
         Ok(lines.join("\n"))

@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::{Moment, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
+use hob_core::{Moment, NOT_READ, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -48,19 +48,18 @@ impl Tool for PageChanges {
         let Arguments { page } = tool_arguments::read(arguments)?;
         let pages = selected(&self.service.options().pages, |source| &source.name, "page", page.as_deref())?;
         let changes = read_all(pages.iter().map(|source| self.service.page(source)).collect()).await;
-        let is_failed = changes.iter().all(Result::is_err);
-        let reports: Vec<String> = pages
-            .iter()
-            .zip(changes)
-            .map(|(source, change)| match change {
-                Ok(change) => format!("[{}] {}", source.name, self.report(&change)),
-                Err(error) => format!("[{}] {error}", source.name),
-            })
-            .collect();
-        match is_failed {
-            true => Err(ToolError::new(format!("no page can be read: {}", reports.join("; ")))),
-            false => Ok(reports.join("\n")),
+        let (mut reports, mut failures) = (Vec::new(), Vec::new());
+        for (source, change) in pages.iter().zip(changes) {
+            match change {
+                Ok(change) => reports.push(format!("[{}] {}", source.name, self.report(&change))),
+                Err(error) => failures.push(format!("{}: {error}", source.name)),
+            }
         }
+        if reports.is_empty() {
+            return Err(ToolError::new(format!("no page can be read: {}", failures.join("; "))));
+        }
+        let failures = failures.into_iter().map(|failure| format!("{NOT_READ}{failure}"));
+        Ok(failures.chain(reports).collect::<Vec<_>>().join("\n"))
     }
 }
 

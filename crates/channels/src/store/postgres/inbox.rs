@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, SERVER_CLOCK, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryError, SERVER_CLOCK, SqlText, TransactionEnd};
 
 use crate::store::{MAX_REMEMBERED, UnsettledMessage};
 
@@ -72,6 +72,17 @@ pub(super) fn settle(
         &[&id],
     )?;
     Ok(settled.map(|row| row.try_get(0)).transpose()?)
+}
+
+/// Whether the transaction with this number has settled the message.
+pub(super) fn was_settled_by(
+    transaction: &mut PostgresTransaction<'_>,
+    id: i64,
+    number: &str,
+) -> Result<bool, QueryError> {
+    let row =
+        "SELECT 1 FROM channel_inbox WHERE xmin = ($1::text::xid8)::xid AND id = $2 AND message IS NULL";
+    Ok(transaction.end_of_writer(number, row, &[&id])? == TransactionEnd::Committed)
 }
 
 pub(super) fn reopen(

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use hob_db::postgres::{PostgresDatabase, PostgresMigrations, TransactionEnd};
+use hob_db::postgres::{PostgresDatabase, PostgresMigrations};
 use hob_db::{ChangeWatch, DatabaseError, Durability};
 use parking_lot::Mutex;
 
@@ -99,7 +99,7 @@ impl ChannelStore for PostgresChannelStore {
                 None => inbox::settle(transaction, id)?,
             };
             match (&number, &earlier) {
-                (None, Some(earlier)) => Ok(transaction.end_of(earlier)? == TransactionEnd::Committed),
+                (None, Some(earlier)) => inbox::was_settled_by(transaction, id, earlier),
                 (number, _) => Ok(number.is_some()),
             }
         });
@@ -332,5 +332,26 @@ mod tests {
         assert!(!other.settle(id).expect("asked"), "another process does not answer it");
         assert!(store.settle(id).expect("asked"));
         assert!(!store.settle(id).expect("asked"), "once");
+    }
+
+    #[test]
+    fn a_message_that_another_process_settled_is_not_answered_again_although_its_number_is_in_use() {
+        let created = PostgresServer::shared().create_database();
+        let open = || {
+            let options = created.url().parse().expect("a URL");
+            PostgresChannelStore::new(PostgresDatabase::new(options, &[POSTGRES_MIGRATIONS]).expect("opened"))
+        };
+        let (store, other) = (open(), open());
+        let id = take(&store, Some("a")).expect("new");
+        assert!(other.settle(id).expect("settled"));
+        let mut of_another = String::new();
+        let committed = other.database.write(|transaction| {
+            of_another = transaction.query_one("SELECT pg_current_xact_id()::text", &[])?.try_get(0)?;
+            Ok(())
+        });
+        committed.expect("committed");
+        // After a crash, the server may give the number of the lost settlement to another transaction.
+        store.unconfirmed.lock().insert(id, of_another);
+        assert!(!store.settle(id).expect("asked"));
     }
 }

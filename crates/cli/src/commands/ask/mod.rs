@@ -68,7 +68,7 @@ pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     };
     let printing = AnswerPrinting { json: args.json, has_agent: question.agent.is_some(), reasoning, schema };
     let has_pictures = !args.images.is_empty();
-    let choice = ServerChoice { answering: &args.answering, router: args.router };
+    let choice = ServerChoice::of(&args.answering, args.router);
     open_app::with_answers(&config, &choice, &wishes, async |source, signals| {
         // Dropping the answer stops the engine's work on it.
         let printed = tokio::select! {

@@ -62,7 +62,7 @@ pub fn run(args: ChatArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     }
     let wishes = open_app::open_options(answering.engine, answering.offline.into());
     let wishes = AppOptions { databases: Some(databases), ..wishes };
-    let choice = ServerChoice { answering, router: None };
+    let choice = ServerChoice::of(answering, None);
     open_app::with_answers(&config, &choice, &wishes, async |source, signals| {
         let model = answering.model.clone().filter(|model| model != DEFAULT_MODEL);
         let default_model = match &model {

@@ -13,12 +13,11 @@ use super::list::models;
 use super::{asked, check_all_engines, chosen};
 use crate::args::NetworkAccess;
 use crate::commands::audit;
-use crate::commands::reload::reload_servers;
+use crate::commands::reload::reload_running;
 use crate::engine_status::EngineStatus;
 use crate::local;
 use crate::output;
 use crate::output::text::one_line;
-use crate::reload_socket::ReloadOutcome;
 use crate::settings;
 
 pub async fn run(config: &Config, name: &str) -> Result<ExitCode> {
@@ -45,28 +44,6 @@ pub async fn run(config: &Config, name: &str) -> Result<ExitCode> {
     }
     reload_running().await;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Makes the running servers of this home read the file. The model is chosen even if one of them cannot.
-async fn reload_running() {
-    let answers = match reload_servers().await {
-        Ok(answers) => answers,
-        Err(error) => return output::note(format_args!("A running server uses it after a restart: {error}")),
-    };
-    for answer in answers {
-        let failure = match answer {
-            Ok(ReloadOutcome::Done(report)) if report.applied.is_empty() => continue,
-            Ok(ReloadOutcome::Done(report)) => {
-                output::note(format_args!("The running server has reloaded {}.", report.applied.join(", ")));
-                continue;
-            }
-            Ok(ReloadOutcome::Failed { error }) | Err(error) => error,
-        };
-        output::warning(format_args!(
-            "A running server does not use it: {}. Fix this, and run 'hob reload'.",
-            failure.trim_end_matches('.')
-        ));
-    }
 }
 
 /// The model as its engine names it, or as its engine will name it after a download.

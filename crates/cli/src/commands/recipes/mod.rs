@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use self::catalog::{RECIPES, Recipe, RecipePart, RecipeSource};
 use self::source_settings::settings_for;
 use crate::args::{RecipeAddArgs, RecipesArgs, RecipesCommand};
+use crate::commands::reload::reload_running;
 use crate::commands::{block_on, memory, scheduler};
 use crate::output;
 use crate::output::question;
@@ -107,9 +108,11 @@ fn add(args: RecipeAddArgs) -> Result<ExitCode> {
         [] => config,
         wanted => {
             let file = write_local_settings(&Environment::from_process(), wanted)?;
-            output::note(format_args!(
-                "Wrote the sources to {file}. If 'hob serve' is running, restart it so that it reads them."
-            ));
+            output::note(format_args!("Wrote the sources to {file}."));
+            block_on(async {
+                reload_running().await;
+                Ok(())
+            })?;
             settings::load()?
         }
     };

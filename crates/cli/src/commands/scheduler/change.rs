@@ -4,10 +4,11 @@ use anyhow::Result;
 use hob_app::Databases;
 use hob_tasks::{Task, TaskChange, TaskService};
 
-use super::errors::{find, with_advice};
+use super::find::find;
 use crate::args::SchedulerTaskArgs;
 use crate::change_notice::{ChangedPart, tell_servers};
 use crate::commands::audit;
+use crate::failure::with_advice;
 use crate::output;
 use crate::output::OutputFormat;
 use crate::output::time;

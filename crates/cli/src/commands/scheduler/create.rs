@@ -16,11 +16,11 @@ use hob_tasks::{
 };
 use serde_json::{Value, json};
 
-use super::errors::with_advice;
 use super::schedule_fact::schedule_fact;
 use crate::args::{AgentChoice, SchedulerCreateArgs};
 use crate::change_notice::{ChangedPart, tell_servers};
 use crate::commands::{audit, block_on, memory};
+use crate::failure::with_advice;
 use crate::output;
 use crate::output::OutputFormat;
 use crate::output::table::print_facts;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use hob_tasks::{Task, TaskService, TaskStatus, shown_schedule};
 use jiff::Timestamp;
 
-use super::errors::with_advice;
+use crate::failure::with_advice;
 use crate::output;
 use crate::output::OutputFormat;
 use crate::output::number::counted;

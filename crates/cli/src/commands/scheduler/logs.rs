@@ -4,7 +4,8 @@ use anyhow::Result;
 use hob_core::Zone;
 use hob_tasks::{RunOutcome, TaskRun, TaskService};
 
-use super::errors::{find, with_advice};
+use super::find::find;
+use crate::failure::with_advice;
 use crate::output;
 use crate::output::OutputFormat;
 use crate::output::table::{self, Column};

@@ -3,7 +3,7 @@
 
 mod change;
 mod create;
-mod errors;
+mod find;
 mod list;
 mod live_run;
 mod logs;
@@ -65,7 +65,7 @@ pub async fn save(
 /// Runs a task once, and prints the answer while it is written.
 pub fn run_once(id: &str, model: Option<String>) -> Result<ExitCode> {
     let engine = SchedulerEngineArgs { engine: None, model, offline: false };
-    run::run(SchedulerRunArgs { id: id.to_owned(), json: false, engine })
+    run::run(SchedulerRunArgs { id: id.to_owned(), json: false, engine, standalone: false })
 }
 
 fn with_service(work: impl AsyncFnOnce(&TaskService, &Databases) -> Result<()>) -> Result<ExitCode> {

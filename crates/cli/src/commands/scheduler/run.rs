@@ -1,18 +1,22 @@
-//! `hob scheduler run`: one run now, outside the schedule. Prints its steps and its answer while it runs.
+//! `hob scheduler run`: one run now, outside the schedule, by the running server of this home or in this process. Prints its steps and its
+//! answer while it runs.
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use hob_app::AppOptions;
 use hob_app::startup::identity::open_identity;
 use hob_app::startup::tasks::{task_options, task_service};
-use hob_app::{App, AppOptions};
-use hob_tasks::{RunOutcome, Task, TaskRun};
+use hob_config::Config;
+use hob_tasks::Task;
 
-use super::errors::{find, with_advice};
-use super::live_run::{LiveRun, show_steps};
+use super::find::find;
+use super::live_run::{self, ShownRun};
 use super::run_settings;
+use crate::answers::{AnswerProvider, EndedTaskRun, TaskRunRequest};
 use crate::args::SchedulerRunArgs;
 use crate::change_notice::{ChangedPart, tell_servers};
+use crate::commands::open_app::ServerChoice;
 use crate::commands::{block_on, open_app};
 use crate::output;
 use crate::output::OutputFormat;
@@ -21,51 +25,51 @@ use crate::output::text::{one_line, printable};
 use crate::settings;
 
 pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
-    let SchedulerRunArgs { id, json, engine } = args;
+    let SchedulerRunArgs { id, json, engine, standalone } = args;
+    let (model, chosen_engine) = (engine.model.clone(), engine.engine);
     let (config, wishes) = run_settings(engine)?;
     let databases = settings::databases(&config)?;
     let service = task_service(databases.hob.clone(), task_options(None));
     let wishes = AppOptions { databases: Some(databases), ..wishes };
     // Before the search for an engine, which takes time.
     let task = block_on(find(&service, &id))?;
-    open_app::with_app(&config, &wishes, async |app, signals| {
-        // A task of a key has its rights.
-        app.keys.start().await?;
-        // A task of a person who signs in elsewhere has the rights of a rule. No token is checked here.
-        open_identity(&config.server.identity, &app.keys)?;
-        let running = run_and_print(app, &task, json.into());
-        tokio::pin!(running);
+    let choice = ServerChoice { engine: chosen_engine, model: model.as_deref(), router: None, standalone };
+    open_app::with_answers(&config, &choice, &wishes, async |source, signals| {
+        // Dropping the run stops it. It is recorded as interrupted.
         tokio::select! {
-            run = &mut running => run.map(|()| ExitCode::SUCCESS),
-            stop = signals.next() => {
-                // The run is recorded as interrupted before the program ends.
-                app.scheduler.abort();
-                // It ends with an error, which says nothing new.
-                let _ = running.await;
-                Ok(stop.exit_code())
-            }
+            run = run_and_print(source, &config, &task, model.clone(), json.into()) => run.map(|()| ExitCode::SUCCESS),
+            stop = signals.next() => Ok(stop.exit_code()),
         }
     })
 }
 
-async fn run_and_print(app: &App, task: &Task, format: OutputFormat) -> Result<()> {
+async fn run_and_print(
+    source: &AnswerProvider<'_>,
+    config: &Config,
+    task: &Task,
+    model: Option<String>,
+    format: OutputFormat,
+) -> Result<()> {
     let waiting = Spinner::start(format!("running {}", task.id));
-    if format == OutputFormat::Json {
-        let run = app.scheduler.run_to_end(&task.id).await.map_err(with_advice)?;
+    if let AnswerProvider::InProcess(app) = source {
+        // A task of a key has its rights.
+        app.keys.start().await?;
+        // A task of a person who signs in elsewhere has the rights of a rule. No token is checked here.
+        open_identity(&config.server.identity, &app.keys)?;
+    }
+    let is_live = format == OutputFormat::Text;
+    let request = TaskRunRequest { id: task.id.to_string(), model, engine: None, is_live };
+    let shown = live_run::show(source.run_task(request), waiting).await;
+    if matches!(source, AnswerProvider::InProcess(_)) {
         tell_servers(ChangedPart::Tasks);
-        drop(waiting);
-        output::json(&run)?;
+    }
+    let ShownRun { run, has_answer } = shown?;
+    if format == OutputFormat::Json {
+        output::json(&run.run)?;
         return ended_well(&run);
     }
-    let live = LiveRun::new(waiting);
-    let steps = show_steps(app.system.bus(), &task.id);
-    let run = app.scheduler.run_live(&task.id, &live).await;
-    tell_servers(ChangedPart::Tasks);
-    drop(steps);
-    let is_shown = live.end().await?;
-    let run = run.map_err(with_advice)?;
     match &run.result {
-        Some(result) if !is_shown => output::line(printable(result))?,
+        Some(result) if !has_answer => output::line(printable(result))?,
         _ => {}
     }
     ended_well(&run)?;
@@ -78,10 +82,10 @@ async fn run_and_print(app: &App, task: &Task, format: OutputFormat) -> Result<(
     Ok(())
 }
 
-fn ended_well(run: &TaskRun) -> Result<()> {
-    match (run.outcome, &run.error) {
-        (Some(RunOutcome::Succeeded), _) => Ok(()),
-        (_, Some(error)) => bail!("{error}"),
-        (_, None) => bail!("the run failed"),
+fn ended_well(run: &EndedTaskRun) -> Result<()> {
+    match &run.error {
+        _ if run.has_succeeded => Ok(()),
+        Some(error) => bail!("{error}"),
+        None => bail!("the run failed"),
     }
 }

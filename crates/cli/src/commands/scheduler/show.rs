@@ -5,7 +5,7 @@ use hob_tasks::{Task, TaskService, TaskStatus};
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::errors::find;
+use super::find::find;
 use super::schedule_fact::schedule_fact;
 use crate::output;
 use crate::output::OutputFormat;

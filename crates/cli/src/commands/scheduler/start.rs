@@ -7,14 +7,17 @@ use hob_app::App;
 use hob_app::startup::identity::open_identity;
 use hob_tasks::TaskStatus;
 
-use super::errors::with_advice;
 use super::run_settings;
 use crate::advice;
+use crate::answers::{FoundServer, find_server};
 use crate::args::SchedulerStartArgs;
 use crate::commands::open_app;
+use crate::failure::with_advice;
+use crate::output;
 use crate::output::number::counted;
 use crate::output::table::print_facts;
 use crate::output::time;
+use crate::settings;
 
 pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
     let (config, wishes) = run_settings(args.engine)?;
@@ -25,6 +28,7 @@ pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
         app.keys.start().await?;
         // Tasks of people who sign in elsewhere have the rights of their rules. No token is checked here.
         open_identity(&config.server.identity, &app.keys)?;
+        note_server().await?;
         app.scheduler.start();
         signals.next().await;
         let grace = config.server.shutdown_grace;
@@ -35,6 +39,18 @@ pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Notes that a server runs tasks too, because two processes may load the same model.
+async fn note_server() -> Result<()> {
+    if let FoundServer::Server(server) = find_server(&settings::home()?).await
+        && server.info.runs_tasks
+    {
+        output::note(
+            "The running server of this home runs due tasks already. This process shares them, and loads its own model.",
+        );
+    }
+    Ok(())
 }
 
 async fn print_summary(app: &App) -> Result<()> {

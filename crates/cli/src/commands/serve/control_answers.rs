@@ -1,4 +1,4 @@
-//! Answers the questions of `hob ask` and `hob chat` on the control socket. The caller is the owner: only the user of the server can open
+//! Answers the questions of `hob ask` and `hob chat`, and runs tasks for `hob scheduler run`, on the control socket. The caller is the owner: only the user of the server can open
 //! the socket.
 
 use std::io;
@@ -8,30 +8,33 @@ use std::time::Duration;
 use futures::StreamExt;
 use hob_app::AskService;
 use hob_config::Config;
+use hob_tasks::Scheduler;
 use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::answers::{
     AnswerFailure, PROTOCOL, ServerInfo, ServerRequest, ServerVersion, ToolTable, VERSION, answer,
-    check_model, default_model, models,
+    check_model, default_model, models, run_task,
 };
 
 /// What the control socket answers with.
 #[derive(Clone)]
 pub struct ControlAnswers {
     system: Arc<AskService>,
+    scheduler: Arc<Scheduler>,
     info: ServerInfo,
 }
 
 impl ControlAnswers {
-    pub fn new(system: Arc<AskService>, config: &Config) -> Self {
+    pub fn new(system: Arc<AskService>, scheduler: Arc<Scheduler>, config: &Config) -> Self {
         let info = ServerInfo {
             version: ServerVersion { protocol: PROTOCOL, version: VERSION.to_owned() },
             engine: system.engine().key().to_owned(),
             router: system.router().policy().to_string(),
             uses_memory: config.memory.context,
+            runs_tasks: config.scheduler.enabled,
         };
-        ControlAnswers { system, info }
+        ControlAnswers { system, scheduler, info }
     }
 
     /// Answers one request, given as a line. Dropping the future cancels the work.
@@ -52,6 +55,13 @@ impl ControlAnswers {
             ServerRequest::Tools => {
                 let tools: Result<ToolTable, AnswerFailure> = Ok(ToolTable::of(&system.tools()));
                 send(out, &tools).await
+            }
+            ServerRequest::RunTask(request) => {
+                let mut events = run_task(system, &self.scheduler, request);
+                while let Some(event) = events.next().await {
+                    send(out, &event).await?;
+                }
+                Ok(())
             }
         }
     }

@@ -6,11 +6,13 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::Result;
-use hob_app::{AskService, ChannelOpener};
+use hob_app::{AskService, ChannelOpener, SourceOpener};
 use hob_config::Config;
 use hob_keys::{AuditActor, KeyService};
 use hob_net::CertificateChange;
-use hob_server::{Server, ServerControl, ServerSettings, is_of_channels, is_reloaded};
+use hob_server::{
+    Server, ServerControl, ServerSettings, is_of_channels, is_of_mail, is_of_sources, is_reloaded,
+};
 use serde_json::json;
 
 use super::control_socket::ControlSocket;
@@ -29,6 +31,7 @@ pub struct ReloadedParts {
     /// The file, which the settings page changes.
     pub file: Arc<ServerSettings>,
     pub channels: ChannelOpener,
+    pub sources: SourceOpener,
 }
 
 /// The settings of a running server.
@@ -40,6 +43,7 @@ pub struct RunningSettings {
     /// The file, which the settings page changes.
     file: Arc<ServerSettings>,
     channels: ChannelOpener,
+    sources: SourceOpener,
     address: SocketAddr,
     /// The command-line options, which override the file.
     args: ServeArgs,
@@ -49,13 +53,14 @@ pub struct RunningSettings {
 
 impl RunningSettings {
     pub fn new(server: &Server, config: &Config, args: ServeArgs, parts: ReloadedParts) -> Self {
-        let ReloadedParts { system, keys, file, channels } = parts;
+        let ReloadedParts { system, keys, file, channels, sources } = parts;
         RunningSettings {
             control: server.control(),
             system,
             keys,
             file,
             channels,
+            sources,
             address: server.address(),
             args,
             config: config.clone(),
@@ -105,7 +110,9 @@ impl RunningSettings {
         apply(self.args.clone(), &mut new);
         self.keys.reload().await?;
         let (applied, after_restart) = changes(&self.config, &new);
-        let channels = match applied.iter().any(|key| is_of_channels(key)) {
+        let has_mail_channel = self.config.channel.email.enabled || new.channel.email.enabled;
+        let is_of_channel = |key: &String| is_of_channels(key) || (has_mail_channel && is_of_mail(key));
+        let channels = match applied.iter().any(is_of_channel) {
             true => Some(self.channels.prepare(&new)?),
             false => None,
         };
@@ -116,6 +123,11 @@ impl RunningSettings {
             self.channels.replace(channels).await;
             self.config.channel = new.channel.clone();
             self.control.announce("channels", None);
+        }
+        if applied.iter().any(|key| is_of_sources(key)) {
+            self.sources.replace(&new);
+            self.config.sources = new.sources.clone();
+            self.config.mail = new.mail.clone();
         }
         if !applied.is_empty() {
             if self.config.default_model() != new.default_model() {
@@ -230,5 +242,12 @@ mod tests {
         let mut linked = old.clone();
         linked.channel.whatsapp.enabled = true;
         assert_eq!(changes(&old, &linked), (names(&["channel.whatsapp.enabled"]), Vec::new()));
+        // So are sources, and the mail account.
+        let mut reading = old.clone();
+        reading.sources.feeds.insert("news".into(), "https://example.org/feed.xml".to_owned().into());
+        reading.sources.weather.latitude = Some(52.5);
+        reading.mail.folder = "Archive".into();
+        let applied = ["mail.folder", "sources.feeds", "sources.weather.latitude"];
+        assert_eq!(changes(&old, &reading), (names(&applied), Vec::new()));
     }
 }

@@ -31,8 +31,8 @@ const COPY: &str = "
         first_token_us, outcome, finish_reason, error, cost_pico, energy_uj, key, end_user, request_id, route, host, queue_us
     ) FROM STDIN BINARY";
 
-const HAS_CALL: &str = "
-    SELECT EXISTS (SELECT FROM telemetry_call WHERE started = $1 AND run = $2 AND xmin = ($3::text::xid8)::xid)";
+const RECORDED_CALL: &str = "
+    SELECT 1 FROM telemetry_call WHERE xmin = ($1::text::xid8)::xid AND started = $2 AND run = $3 LIMIT 1";
 
 const COPY_TYPES: [Type; 24] = [
     Type::INT8,
@@ -171,26 +171,17 @@ fn was_recorded(
     else {
         return Ok(false);
     };
-    let recorded = database.write(|transaction| match transaction.end_of(number)? {
-        // After a crash, the server may give the number of a transaction that was not on its disk to another one.
-        TransactionEnd::Committed => has_first(transaction, batch, number),
-        TransactionEnd::InProgress => Err(QueryError::NoAnswer),
-        TransactionEnd::NotCommitted => Ok(false),
+    let Some(first) = batch.first() else { return Ok(true) };
+    let (started, run) = (Moment::of(first.started).microseconds(), clean_name(&first.run));
+    let recorded = database.write(|transaction| {
+        match transaction.end_of_writer(number, RECORDED_CALL, &[&started, &run])? {
+            TransactionEnd::Committed => Ok(true),
+            TransactionEnd::InProgress => Err(QueryError::NoAnswer),
+            TransactionEnd::NotCommitted => Ok(false),
+        }
     })?;
     *unknown = None;
     Ok(recorded)
-}
-
-/// Whether the transaction with this number has recorded the first call of the batch.
-fn has_first(
-    transaction: &mut PostgresTransaction<'_>,
-    batch: &[Inference],
-    number: &str,
-) -> Result<bool, QueryError> {
-    let Some(first) = batch.first() else { return Ok(true) };
-    let (started, run) = (Moment::of(first.started).microseconds(), clean_name(&first.run));
-    let row = transaction.query_one(HAS_CALL, &[&started, &run, &number])?;
-    Ok(row.try_get(0)?)
 }
 
 /// Recognises a batch that is recorded again.

@@ -1,8 +1,9 @@
-//! Finds tasks by what was typed, and errors of tasks, with what to do.
+//! Finds tasks by what was typed.
 
 use anyhow::{Result, bail};
 use hob_tasks::{Task, TaskError, TaskId, TaskService, TaskStatus};
 
+use crate::failure::with_advice;
 use crate::output::text::one_line;
 
 /// The task with this id, else the active or paused one with this name.
@@ -24,17 +25,4 @@ pub(super) async fn find(service: &TaskService, typed: &str) -> Result<Task> {
         bail!("several tasks are called '{}'. Use an ID: {}", one_line(typed), ids.join(", "));
     }
     named.pop().ok_or_else(|| with_advice(missing))
-}
-
-/// The error with a hint, if one helps.
-pub(super) fn with_advice(error: TaskError) -> anyhow::Error {
-    let advice = match &error {
-        TaskError::NotFound { .. } => Some("'hob scheduler list' lists the tasks"),
-        TaskError::Running { .. } => Some("'hob scheduler logs ID' shows its progress"),
-        TaskError::Invalid { .. } | TaskError::Refused { .. } | TaskError::Unavailable(_) => None,
-    };
-    match advice {
-        Some(advice) => anyhow::anyhow!("{error}; {advice}"),
-        None => error.into(),
-    }
 }
