@@ -48,10 +48,10 @@ pub(super) fn with_key(caller: &Caller, key: Arc<KeyGrant>) -> Caller {
     let narrowed = |permit: &Permit| {
         let mut permit = key.narrow(permit);
         if !is_owners {
-            permit.except.extend(OWNER_TOOLS.map(str::to_owned));
+            permit.except.extend(OWNER_TOOLS.map(Cow::Borrowed));
         }
         if key.memory.is_empty() {
-            permit.except.extend(MEMORY_SEARCH_TOOLS.map(str::to_owned));
+            permit.except.extend(MEMORY_SEARCH_TOOLS.map(Cow::Borrowed));
         }
         permit
     };
