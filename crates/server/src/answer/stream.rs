@@ -10,9 +10,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use hob_app::AnswerStream;
-use hob_core::{AgentStep, AnswerSource, CallerRole, Delta, DeltaStream, EngineError};
+use hob_core::{AgentStep, AnswerSource, CallerRole, Delta, DeltaStream, EngineError, LogScope};
 use http_body::{Body, Frame};
-use tracing::Span;
 
 use super::silence::Silence;
 use crate::connection::ConnectionState;
@@ -112,8 +111,8 @@ pub(crate) struct AnswerBody<E> {
     over: bool,
     silence: Silence,
     client: StreamClient,
-    /// The request's span, for log lines of the stream.
-    span: Span,
+    /// For log lines of the stream.
+    log_scope: LogScope,
 }
 
 /// The client that reads a stream.
@@ -147,7 +146,7 @@ impl<E: StreamEncoder> AnswerBody<E> {
             over: false,
             silence: Silence::default(),
             client,
-            span: Span::current(),
+            log_scope: LogScope::current(),
         }
     }
 
@@ -247,15 +246,15 @@ impl<E: StreamEncoder> Body for AnswerBody<E> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = self.get_mut();
-        // hyper polls three times for each piece, and entering a span costs more than the question.
+        // hyper polls three times for each piece.
         let can_be_cut = !this.over && this.client.connection.is_cut();
         if this.out.is_empty() && !this.over && !can_be_cut && !this.gate.is_open(context) {
             return Poll::Pending;
         }
-        // Moved out and back, because cloning a span costs more than entering it.
-        let span = mem::replace(&mut this.span, Span::none());
-        let frame = span.in_scope(|| this.next_frame(context));
-        this.span = span;
+        // Moved out and back, because its work changes the rest of this.
+        let mut log_scope = mem::take(&mut this.log_scope);
+        let frame = log_scope.run(|| this.next_frame(context));
+        this.log_scope = log_scope;
         frame.map(|frame| frame.map(|bytes| Ok(Frame::data(bytes))))
     }
 
