@@ -118,7 +118,7 @@ impl AskService {
             source: caller.source,
             agent: agent.map(str::to_owned),
             events: self.events(caller),
-            recorder: self.recorder.clone(),
+            recorder: Arc::clone(&self.recorder),
             trace_parent: caller.trace_parent,
             key: caller.key.clone(),
             end_user: caller.end_user.clone(),
