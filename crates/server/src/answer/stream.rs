@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -198,6 +198,19 @@ impl<E: StreamEncoder> AnswerBody<E> {
         self.over = true;
     }
 
+    /// Renders what is ready. Pending if that was all, and ready if the frame is full or the stream is over.
+    fn fill(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while !self.over && self.out.len() < MAX_FRAME_BYTES {
+            match ready!(self.source.poll_next(&mut self.silence, context)) {
+                Next::Answer(answer) => self.begin(answer),
+                Next::Delta(next) => self.take(next),
+                Next::Silence if self.out.is_empty() => self.encoder.keep_alive(&mut self.out),
+                Next::Silence => {}
+            }
+        }
+        Poll::Ready(())
+    }
+
     /// The bytes that are ready; `None` at the end.
     fn next_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.out.capacity() == 0 {
@@ -206,19 +219,14 @@ impl<E: StreamEncoder> AnswerBody<E> {
         if !self.over && self.client.connection.is_cut() {
             self.end_with(&ApiError::shutting_down());
         }
-        while !self.over && self.out.len() < MAX_FRAME_BYTES {
-            let (source, silence) = (&mut self.source, &mut self.silence);
-            match self.gate.poll(context, |context| source.poll_next(silence, context)) {
-                Poll::Ready(Next::Answer(answer)) => self.begin(answer),
-                Poll::Ready(Next::Delta(next)) => self.take(next),
-                Poll::Ready(Next::Silence) if self.out.is_empty() => self.encoder.keep_alive(&mut self.out),
-                Poll::Ready(Next::Silence) => {}
-                Poll::Pending if self.out.is_empty() => {
-                    BUFFER.set(mem::take(&mut self.out));
-                    return Poll::Pending;
-                }
-                Poll::Pending => break,
-            }
+        if let Some(waker) = self.gate.enter(context)
+            && self.fill(&mut Context::from_waker(&waker)).is_ready()
+        {
+            self.gate.open();
+        }
+        if self.out.is_empty() && !self.over {
+            BUFFER.set(mem::take(&mut self.out));
+            return Poll::Pending;
         }
         let mut rendered = mem::take(&mut self.out);
         if rendered.is_empty() {
