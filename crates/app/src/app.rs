@@ -456,7 +456,7 @@ async fn llm_tool(
         source: RequestSource::Server,
         agent: Some("llm".to_owned()),
         events: RunEvents::without_subscribers(),
-        recorder: recorder.clone(),
+        recorder: Arc::new(recorder.clone()),
         trace_parent: None,
         key: None,
         end_user: None,

@@ -140,7 +140,7 @@ async fn the_tool_that_asks_a_model_spends_from_the_key_of_its_run() {
             source: RequestSource::Server,
             agent: None,
             events: RunEvents::without_subscribers(),
-            recorder: Recorder::to(Arc::clone(&log) as Arc<dyn InferenceLog>),
+            recorder: Arc::new(Recorder::to(Arc::clone(&log) as Arc<dyn InferenceLog>)),
             trace_parent: None,
             key: permit.key.as_deref().and_then(|name| keys.grant(name, permit.rule.as_deref())),
             end_user: None,

@@ -1,6 +1,7 @@
 //! Answers messages. The text of a message is data: its sender and the configuration decide what an agent may do for it, never
 //! its text.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -132,13 +133,12 @@ impl InboundHandler {
         // A message is untrusted text, unless the owner lets its sender act and the sender wrote it.
         let tainted = trust < Reach::Act || is_forwarded(message);
         let permit = Permit { tainted, ..Permit::up_to(trust) };
-        let memory_reads = MEMORY_SEARCH_TOOLS.map(str::to_owned).to_vec();
         let permit = match self.is_allowed(channel, sender) {
-            true => Permit { also: memory_reads, ..permit },
+            true => Permit { also: MEMORY_SEARCH_TOOLS.map(str::to_owned).to_vec(), ..permit },
             // Trust does not include the owner's documents, mailbox and calendars; `allow_from` does.
             false => {
-                let private = PRIVATE_TOOLS.map(str::to_owned).to_vec();
-                Permit { except: [memory_reads, private].concat(), ..permit }
+                let private = MEMORY_SEARCH_TOOLS.into_iter().chain(PRIVATE_TOOLS);
+                Permit { except: private.map(Cow::Borrowed).collect(), ..permit }
             }
         };
         let permit = Permit { key: self.rules.key.clone(), ..permit };

@@ -22,6 +22,7 @@ pub mod generate;
 mod host_discovery;
 pub mod key;
 pub mod limit;
+mod log_scope;
 pub mod media;
 pub mod message;
 pub mod model;
@@ -76,6 +77,7 @@ pub use key::{
     RunningRequest, Spending, matches_pattern,
 };
 pub use limit::{LimitKind, LimitReached};
+pub use log_scope::{LogScope, with_request_id};
 pub use media::{MediaAnswer, MediaForm, MediaRequest, MediaStream, MediaTask};
 pub use message::{Content, ContentPart, Image, Message, Role, ToolCall};
 pub use model::{ListedModel, ModelCapabilities, ModelInfo, ModelKind, NoSuitableModel, RunningModel};

@@ -1,5 +1,6 @@
 //! The contract of a tool: a function that a model can call, with a name, a schema and a reach.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,7 +72,7 @@ pub struct Permit {
     /// The caller's own selection, which can only take away; `None` for everything allowed.
     pub only: Option<Vec<String>>,
     /// Tools that are never allowed. Checked when a tool is used, so tools that are added later are included.
-    pub except: Vec<String>,
+    pub except: Vec<Cow<'static, str>>,
     /// Whether the request itself is text from outside, such as a message on a channel. Its run begins as one that has read
     /// such text.
     pub tainted: bool,
@@ -104,7 +105,7 @@ impl Permit {
         let reachable = tool.reach <= self.most || self.also.contains(&tool.name);
         reachable
             && self.only.as_ref().is_none_or(|only| only.contains(&tool.name))
-            && !self.except.contains(&tool.name)
+            && !self.except.iter().any(|name| *name == tool.name)
     }
 }
 

@@ -85,7 +85,10 @@ impl ModelListCache {
 
     /// Whether the cached list contains a model; `None` without a usable list.
     pub fn contains(&self, model: &str) -> Option<bool> {
-        self.usable().map(|known| self.cached.has(&known, model))
+        // No reference is taken: all threads would share it, and every request asks.
+        let known = self.cached.known.load();
+        let known = known.as_ref().filter(|known| self.is_usable(known))?;
+        Some(self.cached.has(known, model))
     }
 
     /// Whether the engine has a model of this name. Requests the list unless the cached one contains the name.
@@ -153,19 +156,23 @@ impl ModelListCache {
         Ok(answering.next().map(|model| model.id.clone()))
     }
 
-    /// The list, if it is recent enough. An old list is refreshed in the background.
+    /// The list, if it is recent enough.
     fn usable(&self) -> Option<Arc<ModelList>> {
-        let known = self.cached.known.load_full();
-        let age = known.as_ref().map(|known| known.at.elapsed());
-        if age.is_some_and(|age| age < FRESH_FOR) {
-            return known;
+        self.cached.known.load_full().filter(|known| self.is_usable(known))
+    }
+
+    /// Whether the list is recent enough. An old list is refreshed in the background.
+    fn is_usable(&self, known: &ModelList) -> bool {
+        let age = known.at.elapsed();
+        if age < FRESH_FOR {
+            return true;
         }
         // The engine may have restarted with other models after a failure.
-        if age.is_none_or(|age| age >= USABLE_FOR) || self.cached.failure.load().is_some() {
-            return None;
+        if age >= USABLE_FOR || self.cached.failure.load().is_some() {
+            return false;
         }
         self.refresh_in_background();
-        known
+        true
     }
 
     /// The next use requests the list again: the models have just changed.

@@ -33,6 +33,7 @@ const UNLIMITED: u32 = u32::MAX;
 /// What a call costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallCost {
+    /// Whatever it uses.
     Free,
     NanoDollars(u64),
     /// A cloud model without a known price.
@@ -277,15 +278,15 @@ impl Metered {
         }
     }
 
-    /// What a call is expected to use.
-    fn estimate(&self, call: &PlannedCall<'_>) -> Result<Amounts, LimitReached> {
+    /// What a call is expected to use, and whether it costs money.
+    fn estimate(&self, call: &PlannedCall<'_>) -> Result<(Amounts, bool), LimitReached> {
         let completion = planned_completion(call);
         let tokens = call.prompt_tokens.saturating_add(completion);
         if tokens == 0 {
             self.check_uncounted(call)?;
         }
-        let nano_dollars = self.cost(call.engine, call.model, call.prompt_tokens, completion)?;
-        Ok(Amounts { requests: 0, tokens, nano_dollars })
+        let price = self.price(call.engine, call.model, call.prompt_tokens, completion)?;
+        Ok((Amounts { requests: 0, tokens, nano_dollars: price.unwrap_or_default() }, price.is_some()))
     }
 
     /// The limit of the answer with which the call fits into what is left; `None` if it cannot be lowered. A limit that the caller did not
@@ -326,12 +327,23 @@ impl Metered {
     }
 
     fn cost(&self, engine: &str, model: &str, prompt: u64, completion: u64) -> Result<u64, LimitReached> {
+        self.price(engine, model, prompt, completion).map(Option::unwrap_or_default)
+    }
+
+    /// What a call costs; `None` if it is free, or if the key has no budget in dollars.
+    fn price(
+        &self,
+        engine: &str,
+        model: &str,
+        prompt: u64,
+        completion: u64,
+    ) -> Result<Option<u64>, LimitReached> {
         if !self.has_dollars.load(Ordering::Relaxed) {
-            return Ok(0);
+            return Ok(None);
         }
         match (self.parts.price)(engine, model, prompt, completion) {
-            CallCost::Free => Ok(0),
-            CallCost::NanoDollars(nano) => Ok(nano),
+            CallCost::Free => Ok(None),
+            CallCost::NanoDollars(nano) => Ok(Some(nano)),
             CallCost::Unknown => Err(LimitReached {
                 kind: LimitKind::Budget,
                 message: format!(
@@ -397,10 +409,10 @@ impl KeySpending {
     ) -> Result<Box<dyn CallReservation>, LimitReached> {
         let metered = &self.0;
         let (mut call, mut lowered) = (call, None);
-        let (estimate, reservation) = loop {
-            let estimate = metered.estimate(&call)?;
+        let (estimate, is_priced, reservation) = loop {
+            let (estimate, is_priced) = metered.estimate(&call)?;
             match metered.take(estimate).await {
-                Ok(reservation) => break (estimate, reservation),
+                Ok(reservation) => break (estimate, is_priced, reservation),
                 // Only a refusal says how much is left: until then, the store has not been asked. Each round lowers the limit.
                 Err(reached) => lowered = Some(metered.lowered_completion(&call).ok_or(reached)?),
             }
@@ -411,9 +423,7 @@ impl KeySpending {
             reservation,
             estimate,
             lowered,
-            priced: metered
-                .has_dollars
-                .load(Ordering::Relaxed)
+            priced: is_priced
                 .then(|| PricedCall { engine: call.engine.to_owned(), model: call.model.to_owned() }),
             is_settled: false,
         }))
@@ -434,7 +444,7 @@ struct Reserved {
     estimate: Amounts,
     /// The limit of the answer, if it had to be lowered.
     lowered: Option<u64>,
-    /// `None` without a budget in dollars.
+    /// `None` if the call is free, or without a budget in dollars.
     priced: Option<PricedCall>,
     is_settled: bool,
 }

@@ -234,12 +234,12 @@ impl KeyService {
 
     /// Checks the text that a client sent as its key.
     pub fn check(&self, sent: &str) -> KeyCheck {
-        self.snapshot.load().check(sent, self.parts.clock.now())
+        self.snapshot.load().check(sent, || self.parts.clock.now())
     }
 
     /// The key of this name, if it is valid now.
     pub fn valid(&self, name: &str) -> Option<Arc<ActiveKey>> {
-        self.snapshot.load().valid(name, self.parts.clock.now()).cloned()
+        self.snapshot.load().valid(name, || self.parts.clock.now()).cloned()
     }
 
     /// How often the limits of each named key refused since the start: the name of the key, the limit, and the number.
@@ -459,7 +459,10 @@ impl KeyRing for KeyService {
     fn grant(&self, name: &str, rule: Option<&str>) -> Option<Arc<KeyGrant>> {
         match rule {
             Some(rule) => self.identities.grant(name, rule),
-            None => self.valid(name).map(|key| Arc::clone(&key.grant)),
+            None => {
+                let snapshot = self.snapshot.load();
+                snapshot.valid(name, || self.parts.clock.now()).map(|key| Arc::clone(&key.grant))
+            }
         }
     }
 

@@ -5,9 +5,9 @@ use std::future;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
+use hob_core::LogScope;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tracing::Span;
 
 /// Jobs that run at once; others wait.
 pub(crate) const MAX_THREADS: usize = 16;
@@ -29,10 +29,10 @@ impl BlockingPool {
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         // The semaphore is never closed.
         let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
-        let span = Span::current();
+        let mut log_scope = LogScope::current();
         let done = self.runtime.spawn_blocking(move || {
             let _slot = slot;
-            span.in_scope(work)
+            log_scope.run(work)
         });
         match done.await.map_err(tokio::task::JoinError::try_into_panic) {
             Ok(done) => done,

@@ -14,6 +14,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Request, Version, header};
 use axum::response::{IntoResponse, Response};
 use hob_config::ServerConfig;
+use hob_core::LogScope;
 use hob_net::ServerCertificate;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -24,7 +25,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::Instrument;
 
 use crate::access_log::AccessLogWriter;
 use crate::caller::{Proof, RequestOrigin};
@@ -331,8 +331,7 @@ fn answer<'a>(
         let version = request.version();
         let id = RequestId::of(request.headers());
         let is_anthropic = is_anthropic(&request);
-        // The span is at the level `error` so that it is always on. It adds the id to other lines.
-        let span = tracing::error_span!("request", request_id = %id);
+        let mut log_scope = LogScope::of(id.shared());
         let header = id.header();
         let connection = Arc::clone(state);
         let request = request.map(|body| match is_last {
@@ -347,14 +346,15 @@ fn answer<'a>(
             connection,
             tally: None,
         };
-        let mut answering = pin!(shared.pipeline.answer(request, context).instrument(span));
+        let mut answering = pin!(shared.pipeline.answer(request, context));
         let mut gate = PollGate::new();
-        let mut response =
-            poll_fn(|context| match gate.poll(context, |context| answering.as_mut().poll(context)) {
+        let mut response = poll_fn(|context| {
+            match gate.poll(context, |context| log_scope.run(|| answering.as_mut().poll(context))) {
                 Poll::Pending if state.is_cut() => Poll::Ready(ApiError::shutting_down().into_response()),
                 answer => answer,
-            })
-            .await;
+            }
+        })
+        .await;
         if version == Version::HTTP_10 {
             // The end of the connection ends a stream of HTTP/1.0, so no header may promise to keep it alive.
             response.headers_mut().remove(header::CONNECTION);

@@ -95,9 +95,9 @@ impl Pipeline {
         }
         let response = match checked {
             Ok(Accepted { origin, proof }) => {
-                let key = match &proof {
-                    Proof::NamedKey(key) => Some(Arc::clone(key)),
-                    Proof::OwnerKey | Proof::None => None,
+                let limited_key = match &proof {
+                    Proof::NamedKey(key) if key.grant.spending.is_some() => Some(Arc::clone(key)),
+                    Proof::NamedKey(_) | Proof::OwnerKey | Proof::None => None,
                 };
                 // Before the answer, because the caller may leave.
                 match (&context.tally, &proof) {
@@ -109,7 +109,7 @@ impl Pipeline {
                 context.proof = proof;
                 request.extensions_mut().insert(context);
                 let response = self.routed(request, format).await;
-                match key {
+                match limited_key {
                     Some(key) => with_rate_limits(response, &key),
                     None => response,
                 }

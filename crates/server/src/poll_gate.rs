@@ -63,9 +63,21 @@ impl PollGate {
         }
         let polled = poll(&mut Context::from_waker(&self.waker));
         if polled.is_ready() {
-            self.shared.woken.store(true, Ordering::Release);
+            self.open();
         }
         polled
+    }
+
+    /// The waker with which what is behind the gate is polled, if the gate is open: for several polls in a row. If the last of them has a
+    /// result, the gate must be opened again.
+    pub(crate) fn enter(&mut self, context: &Context<'_>) -> Option<Waker> {
+        self.register(context);
+        self.shared.woken.swap(false, Ordering::AcqRel).then(|| self.waker.clone())
+    }
+
+    /// Opens the gate: the last poll had a result.
+    pub(crate) fn open(&self) {
+        self.shared.woken.store(true, Ordering::Release);
     }
 
     /// Comes before the flag is read: a call in between would wake the task that polled before.
@@ -147,6 +159,20 @@ mod tests {
         sender.send(7).unwrap();
         assert_eq!((first.was_woken(), second.was_woken()), (false, true));
         assert_eq!(second.poll(&mut waiting), Poll::Ready(Ok(7)));
+    }
+
+    #[test]
+    fn a_gate_that_was_entered_stays_closed_until_a_result_or_a_call() {
+        let task = Arc::new(Task::default());
+        let waker = waker(Arc::clone(&task));
+        let context = Context::from_waker(&waker);
+        let mut gate = PollGate::new();
+        let inside = gate.enter(&context).unwrap();
+        assert!(gate.enter(&context).is_none() && !gate.is_open(&context));
+        gate.open();
+        assert!(gate.is_open(&context) && gate.enter(&context).is_some());
+        inside.wake();
+        assert!(task.was_woken() && gate.enter(&context).is_some());
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl RequestContext {
 
     /// The request's id, for the trace.
     pub(crate) fn request_id(extensions: &Extensions) -> Option<Arc<str>> {
-        Some(Self::of(extensions)?.id.as_str().into())
+        Some(Self::of(extensions)?.id.shared())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The id of a request, `x-request-id`: in its answer, in its log lines and in its trace.
 
 use std::fmt;
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use hob_core::fill_random;
@@ -19,17 +20,14 @@ const MAX_LENGTH: usize = 128;
 const PREFIX: &[u8; 4] = b"req_";
 const MADE_LENGTH: usize = 28;
 
-/// The id that the caller sent, or a random one. Neither allocates.
+/// The id that the caller sent, or a random one. The log, the trace and the record of the call share it.
 #[derive(Debug, Clone)]
-pub(crate) enum RequestId {
-    Given(HeaderValue),
-    Made([u8; MADE_LENGTH]),
-}
+pub(crate) struct RequestId(Arc<str>);
 
 impl RequestId {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         match headers.get(&REQUEST_ID) {
-            Some(given) if is_plain(given) => RequestId::Given(given.clone()),
+            Some(given) if is_plain(given) => RequestId(given.to_str().unwrap_or_default().into()),
             _ => RequestId::make(),
         }
     }
@@ -39,25 +37,21 @@ impl RequestId {
         let (prefix, random) = id.split_at_mut(PREFIX.len());
         prefix.copy_from_slice(PREFIX);
         fill_random(random);
-        RequestId::Made(id)
+        // The letters are ASCII.
+        RequestId(std::str::from_utf8(&id).unwrap_or_default().into())
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        let text = match self {
-            RequestId::Given(given) => given.to_str().ok(),
-            RequestId::Made(made) => std::str::from_utf8(made).ok(),
-        };
-        // Only visible ASCII is accepted.
-        text.unwrap_or_default()
+        &self.0
+    }
+
+    pub(crate) fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
     }
 
     pub(crate) fn header(&self) -> HeaderValue {
-        match self {
-            RequestId::Given(given) => given.clone(),
-            RequestId::Made(made) => {
-                HeaderValue::from_bytes(made).unwrap_or_else(|_| HeaderValue::from_static("req_"))
-            }
-        }
+        // Only visible ASCII is accepted.
+        HeaderValue::from_str(&self.0).unwrap_or_else(|_| HeaderValue::from_static("req_"))
     }
 }
 

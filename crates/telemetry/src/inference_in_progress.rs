@@ -27,7 +27,7 @@ pub struct RecordContext {
     pub source: RequestSource,
     pub agent: Option<String>,
     pub events: RunEvents,
-    pub recorder: Recorder,
+    pub recorder: Arc<Recorder>,
     /// The parent span; `None` for the current one.
     pub trace_parent: Option<TraceParent>,
     /// The key that pays.

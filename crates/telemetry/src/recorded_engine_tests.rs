@@ -93,7 +93,7 @@ fn recorded_for(engine: ScriptedEngine, key: Option<Arc<KeyGrant>>) -> (Recorded
         source: RequestSource::Server,
         agent: None,
         events: RunEvents::without_subscribers(),
-        recorder: Recorder::to(Arc::clone(&log) as Arc<dyn InferenceLog>),
+        recorder: Arc::new(Recorder::to(Arc::clone(&log) as Arc<dyn InferenceLog>)),
         trace_parent: None,
         key,
         end_user: None,

@@ -48,10 +48,10 @@ pub(super) fn with_key(caller: &Caller, key: Arc<KeyGrant>) -> Caller {
     let narrowed = |permit: &Permit| {
         let mut permit = key.narrow(permit);
         if !is_owners {
-            permit.except.extend(OWNER_TOOLS.map(str::to_owned));
+            permit.except.extend(OWNER_TOOLS.map(Cow::Borrowed));
         }
         if key.memory.is_empty() {
-            permit.except.extend(MEMORY_SEARCH_TOOLS.map(str::to_owned));
+            permit.except.extend(MEMORY_SEARCH_TOOLS.map(Cow::Borrowed));
         }
         permit
     };
@@ -66,7 +66,23 @@ pub(super) fn with_key(caller: &Caller, key: Arc<KeyGrant>) -> Caller {
         CallerRole::ChannelSender => CallerRole::ChannelSender,
         CallerRole::Owner | CallerRole::Member | CallerRole::Stranger => CallerRole::Member,
     };
-    Caller { role, permit, first_calls, key: Some(key), ..caller.clone() }
+    // Field by field, because a clone would also count the references of the key that all threads share.
+    Caller {
+        run: Arc::clone(&caller.run),
+        source: caller.source,
+        role,
+        permit,
+        key: Some(key),
+        end_user: caller.end_user.clone(),
+        tally: caller.tally.clone(),
+        agent: caller.agent.clone(),
+        memory: caller.memory.clone(),
+        first_calls,
+        trace_parent: caller.trace_parent,
+        request_id: caller.request_id.clone(),
+        route: caller.route,
+        queued: caller.queued,
+    }
 }
 
 /// A stream whose request counts as running until it ends or is dropped.

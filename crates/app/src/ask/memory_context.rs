@@ -83,7 +83,8 @@ fn may_recall(caller: &Caller) -> bool {
         |names: &Vec<String>| names.iter().any(|name| MEMORY_SEARCH_TOOLS.contains(&name.as_str()));
     let Permit { most, also, only, except, .. } = &caller.permit;
     let has_collections = !caller.rights().collections().is_empty();
-    if caller.memory == MemoryUse::Unwanted || !has_collections || reads_memory(except) {
+    let is_excepted = except.iter().any(|name| MEMORY_SEARCH_TOOLS.contains(&&**name));
+    if caller.memory == MemoryUse::Unwanted || !has_collections || is_excepted {
         return false;
     }
     let reaches = *most >= Reach::Read || caller.key.as_ref().is_some_and(|key| key.names_collections());

@@ -117,7 +117,7 @@ pub struct AskService {
     tools: ArcSwap<ToolSet>,
     max_turns: u32,
     bus: EventBus,
-    recorder: Recorder,
+    recorder: Arc<Recorder>,
     memory: Option<Arc<MemoryService>>,
     channels: ChannelSlot,
     /// Chooses the model for `auto`.
@@ -148,7 +148,7 @@ impl AskService {
             tools: ArcSwap::from_pointee(parts.tools),
             max_turns: parts.max_turns,
             bus: parts.bus,
-            recorder: Recorder::counting(parts.log),
+            recorder: Arc::new(Recorder::counting(parts.log)),
             memory: None,
             channels: ChannelSlot::default(),
             router: Router::default(),
@@ -244,7 +244,7 @@ impl AskService {
 
     /// The same with a shared recorder.
     pub(crate) fn with_recorder(self, recorder: Recorder) -> Self {
-        AskService { recorder, ..self }
+        AskService { recorder: Arc::new(recorder), ..self }
     }
 
     /// The same with channels.

@@ -91,7 +91,7 @@ impl AskService {
         let memory = rights.collections();
         let mut permit = Permit { tainted: asked.is_tainted(), memory, ..caller.permit.clone() };
         if self.llm_target.as_ref().is_some_and(|target| !target.is_allowed(&rights)) {
-            permit.except.push(LLM_TOOL.to_owned());
+            permit.except.push(LLM_TOOL.into());
         }
         let tools = self.tools.load().for_run(permit, events.clone())?;
         let tools =
@@ -118,7 +118,7 @@ impl AskService {
             source: caller.source,
             agent: agent.map(str::to_owned),
             events: self.events(caller),
-            recorder: self.recorder.clone(),
+            recorder: Arc::clone(&self.recorder),
             trace_parent: caller.trace_parent,
             key: caller.key.clone(),
             end_user: caller.end_user.clone(),

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use comfy_table::Table;
+use hob_core::with_request_id;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 
 /// All progress bars of the process. Hidden if stderr is not a terminal.
@@ -91,12 +92,12 @@ pub fn end_line() -> io::Result<()> {
     if close_line() { io::stderr().write_all(b"\n") } else { Ok(()) }
 }
 
-/// A writer for the log, which writes one line at a time.
+/// A writer for the log, which writes one line at a time, with the id of the request that caused it.
 pub struct LogLines;
 
 impl Write for LogLines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        write(&String::from_utf8_lossy(line))?;
+        write(&String::from_utf8_lossy(&with_request_id(line)))?;
         Ok(line.len())
     }
 

@@ -39,9 +39,24 @@ pub enum SealedReasoningField {
     LeftOut,
 }
 
+/// The bytes of a body beside the text of its messages, and those of a message beside its text: more than most have.
+const BODY_BYTES: usize = 512;
+const MESSAGE_BYTES: usize = 64;
+
 /// The request's body.
 pub fn body(request: &GenerateRequest, options: ChatBodyOptions) -> Result<Vec<u8>, serde_json::Error> {
-    serde_json::to_vec(&Body { request, options })
+    let said: u64 = request.messages.iter().map(|message| message.content.text_bytes()).sum();
+    let said = usize::try_from(said).unwrap_or_default();
+    // Allocated once; a growing buffer is copied several times.
+    let mut json = Vec::with_capacity(BODY_BYTES + MESSAGE_BYTES * request.messages.len() + said);
+    serde_json::to_writer(&mut json, &Body { request, options })?;
+    Ok(json)
+}
+
+/// `stream_options`: a stream ends with its usage.
+#[derive(Serialize)]
+struct IncludeUsage {
+    include_usage: bool,
 }
 
 struct Body<'a> {
@@ -71,7 +86,7 @@ impl Serialize for Body<'_> {
         }
         map.serialize_entry("stream", &(options.reply_mode == ReplyMode::Streamed))?;
         if options.reply_mode == ReplyMode::Streamed {
-            map.serialize_entry("stream_options", &json!({ "include_usage": true }))?;
+            map.serialize_entry("stream_options", &IncludeUsage { include_usage: true })?;
         }
         entry(&mut map, "top_p", sampling.top_p.as_ref())?;
         entry(&mut map, "stop", (!sampling.stop.is_empty()).then_some(&sampling.stop))?;

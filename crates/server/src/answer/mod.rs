@@ -8,7 +8,7 @@ pub(crate) mod stream;
 pub(crate) use hob_core::random_id as new_id;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -114,9 +114,14 @@ impl Arrived {
         let Arrived { mut caller, connection } = self;
         let JsonBody { bytes, permit: body_permit } = body;
         let parsed = process(bytes, &state.blocking, parse).await?;
-        let arrived = Instant::now();
-        let admitted = state.concurrency_limit.acquire().await?;
-        caller.queued = Some(arrived.elapsed());
+        let (admitted, queued) = match state.concurrency_limit.try_acquire() {
+            Some(admitted) => (admitted, Duration::ZERO),
+            None => {
+                let arrived = Instant::now();
+                (state.concurrency_limit.acquire().await?, arrived.elapsed())
+            }
+        };
+        caller.queued = Some(queued);
         let end = CallEndNotice::of_member(&state.changes, &caller);
         let client = StreamClient { role: caller.role, connection, held: (admitted, body_permit, end) };
         Ok(Received { parsed, caller, client })

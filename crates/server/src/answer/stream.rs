@@ -5,14 +5,13 @@ use std::cell::Cell;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use hob_app::AnswerStream;
-use hob_core::{AgentStep, AnswerSource, CallerRole, Delta, DeltaStream, EngineError};
+use hob_core::{AgentStep, AnswerSource, CallerRole, Delta, DeltaStream, EngineError, LogScope};
 use http_body::{Body, Frame};
-use tracing::Span;
 
 use super::silence::Silence;
 use crate::connection::ConnectionState;
@@ -112,8 +111,8 @@ pub(crate) struct AnswerBody<E> {
     over: bool,
     silence: Silence,
     client: StreamClient,
-    /// The request's span, for log lines of the stream.
-    span: Span,
+    /// For log lines of the stream.
+    log_scope: LogScope,
 }
 
 /// The client that reads a stream.
@@ -147,7 +146,7 @@ impl<E: StreamEncoder> AnswerBody<E> {
             over: false,
             silence: Silence::default(),
             client,
-            span: Span::current(),
+            log_scope: LogScope::current(),
         }
     }
 
@@ -199,6 +198,19 @@ impl<E: StreamEncoder> AnswerBody<E> {
         self.over = true;
     }
 
+    /// Renders what is ready. Pending if that was all, and ready if the frame is full or the stream is over.
+    fn fill(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while !self.over && self.out.len() < MAX_FRAME_BYTES {
+            match ready!(self.source.poll_next(&mut self.silence, context)) {
+                Next::Answer(answer) => self.begin(answer),
+                Next::Delta(next) => self.take(next),
+                Next::Silence if self.out.is_empty() => self.encoder.keep_alive(&mut self.out),
+                Next::Silence => {}
+            }
+        }
+        Poll::Ready(())
+    }
+
     /// The bytes that are ready; `None` at the end.
     fn next_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.out.capacity() == 0 {
@@ -207,19 +219,14 @@ impl<E: StreamEncoder> AnswerBody<E> {
         if !self.over && self.client.connection.is_cut() {
             self.end_with(&ApiError::shutting_down());
         }
-        while !self.over && self.out.len() < MAX_FRAME_BYTES {
-            let (source, silence) = (&mut self.source, &mut self.silence);
-            match self.gate.poll(context, |context| source.poll_next(silence, context)) {
-                Poll::Ready(Next::Answer(answer)) => self.begin(answer),
-                Poll::Ready(Next::Delta(next)) => self.take(next),
-                Poll::Ready(Next::Silence) if self.out.is_empty() => self.encoder.keep_alive(&mut self.out),
-                Poll::Ready(Next::Silence) => {}
-                Poll::Pending if self.out.is_empty() => {
-                    BUFFER.set(mem::take(&mut self.out));
-                    return Poll::Pending;
-                }
-                Poll::Pending => break,
-            }
+        if let Some(waker) = self.gate.enter(context)
+            && self.fill(&mut Context::from_waker(&waker)).is_ready()
+        {
+            self.gate.open();
+        }
+        if self.out.is_empty() && !self.over {
+            BUFFER.set(mem::take(&mut self.out));
+            return Poll::Pending;
         }
         let mut rendered = mem::take(&mut self.out);
         if rendered.is_empty() {
@@ -247,15 +254,15 @@ impl<E: StreamEncoder> Body for AnswerBody<E> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = self.get_mut();
-        // hyper polls three times for each piece, and entering a span costs more than the question.
+        // hyper polls three times for each piece.
         let can_be_cut = !this.over && this.client.connection.is_cut();
         if this.out.is_empty() && !this.over && !can_be_cut && !this.gate.is_open(context) {
             return Poll::Pending;
         }
-        // Moved out and back, because cloning a span costs more than entering it.
-        let span = mem::replace(&mut this.span, Span::none());
-        let frame = span.in_scope(|| this.next_frame(context));
-        this.span = span;
+        // Moved out and back, because its work changes the rest of this.
+        let mut log_scope = mem::take(&mut this.log_scope);
+        let frame = log_scope.run(|| this.next_frame(context));
+        this.log_scope = log_scope;
         frame.map(|frame| frame.map(|bytes| Ok(Frame::data(bytes))))
     }
 

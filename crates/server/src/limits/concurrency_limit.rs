@@ -52,10 +52,15 @@ impl ConcurrencyLimit {
         }
     }
 
+    /// A slot that is free now.
+    pub(crate) fn try_acquire(&self) -> Option<ConcurrencyPermit> {
+        Arc::clone(&self.slots).try_acquire_owned().ok().map(ConcurrencyPermit)
+    }
+
     /// Waits for a free slot, first come first served.
     pub(crate) async fn acquire(&self) -> Result<ConcurrencyPermit, ApiError> {
-        if let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() {
-            return Ok(ConcurrencyPermit(permit));
+        if let Some(permit) = self.try_acquire() {
+            return Ok(permit);
         }
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
         let _counted = Waiting(&self.waiting);

@@ -26,13 +26,13 @@ pub(crate) async fn create(
 }
 
 async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiError> {
-    let rights = RequestContext::rights(request.extensions());
     let Received { parsed, caller, client } =
         answer::receive(state, request, new_id("chatcmpl-"), ChatRequest::parse).await?;
     let ChatRequest { request, mode, agent, calls, documents, steps, agent_tools, warnings } = parsed;
     let extras = ChatExtras { sources: documents.is_some(), steps };
+    let memory = memory_use(&caller, documents)?;
     let permit = narrowed(caller.permit, agent_tools, |name| state.system.has_tool(name))?;
-    let caller = Caller { agent, memory: memory_use(&rights, documents)?, permit, ..caller };
+    let caller = Caller { agent, memory, permit, ..caller };
     match mode {
         ResponseMode::Whole => {
             let collector = steps.then(|| StepCollector::of(state.system.bus(), &caller.run));

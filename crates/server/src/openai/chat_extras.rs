@@ -4,7 +4,7 @@
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hob_core::{CallerRights, CollectionSet, EventBus, MemoryUse, Permit, Subscription, ToolStep};
+use hob_core::{Caller, EventBus, MemoryUse, Permit, Subscription, ToolStep};
 use serde::Serialize;
 
 use crate::admin::memory::selected;
@@ -28,11 +28,11 @@ pub(crate) struct WireStep {
 }
 
 /// What a request for documents means for its caller. `names` are the collections; none names all that it may read.
-pub(crate) fn memory_use(rights: &CallerRights, names: Option<Vec<String>>) -> Result<MemoryUse, ApiError> {
+pub(crate) fn memory_use(caller: &Caller, names: Option<Vec<String>>) -> Result<MemoryUse, ApiError> {
     let Some(names) = names else { return Ok(MemoryUse::default()) };
-    let allowed: CollectionSet = rights.collections();
+    let allowed = caller.rights().collections();
     if allowed.is_empty() {
-        return Err(match &rights.key {
+        return Err(match &caller.key {
             Some(key) => ApiError::no_collections(&key.name),
             None => ApiError::owner_only("'documents'"),
         });

@@ -108,35 +108,43 @@ pub(crate) struct Change {
     pub(super) audience: Audience,
 }
 
-/// Tells the open pages what has changed.
+/// Tells the open pages what has changed. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct Changes {
+    shared: Arc<SharedChanges>,
+}
+
+struct SharedChanges {
     sender: broadcast::Sender<Change>,
     /// One for all open pages. Without pages there is none, so that requests need not make events.
-    followed: Arc<Mutex<Weak<Subscription>>>,
+    followed: Mutex<Weak<Subscription>>,
     outgoing: Arc<OutgoingChanges>,
 }
 
 impl Changes {
     pub(crate) fn new() -> Self {
-        Changes {
+        let shared = SharedChanges {
             sender: broadcast::Sender::new(MAX_QUEUED_CHANGES),
-            followed: Arc::default(),
+            followed: Mutex::default(),
             outgoing: Arc::default(),
-        }
+        };
+        Changes { shared: Arc::new(shared) }
     }
 
     /// Call it after a successful write.
     pub(crate) fn publish(&self, topic: Topic, audience: &Audience) {
-        let change = Change { topic, audience: audience.clone() };
-        self.outgoing.note(&change);
+        self.publish_change(Change { topic, audience: audience.clone() });
+    }
+
+    fn publish_change(&self, change: Change) {
+        self.shared.outgoing.note(&change);
         self.deliver(change);
     }
 
     /// Tells the pages of this server only.
     pub(super) fn deliver(&self, change: Change) {
         // Without open pages there are no receivers.
-        let _ = self.sender.send(change);
+        let _ = self.shared.sender.send(change);
     }
 
     /// Tells the pages of this server that everything in the database may have changed.
@@ -146,22 +154,22 @@ impl Changes {
 
     /// Collects changes for other servers from now on.
     pub(super) fn share(&self) {
-        self.outgoing.is_on.store(true, Ordering::Relaxed);
+        self.shared.outgoing.is_on.store(true, Ordering::Relaxed);
     }
 
     /// The changes for other servers. If they want none now, these wait a while.
     pub(super) fn take_outgoing(&self, are_wanted: bool) -> Vec<Change> {
-        self.outgoing.take(are_wanted)
+        self.shared.outgoing.take(are_wanted)
     }
 
     /// Whether this server has open pages.
     pub(super) fn has_pages(&self) -> bool {
-        self.followed.lock().strong_count() > 0
+        self.shared.followed.lock().strong_count() > 0
     }
 
     /// Collects what the rest of Hob does for other servers, until the subscription is dropped.
     pub(super) fn follow_for_others(&self, bus: &EventBus) -> Subscription {
-        let outgoing = Arc::clone(&self.outgoing);
+        let outgoing = Arc::clone(&self.shared.outgoing);
         bus.subscribe(move |happening| {
             if let Some((topic, audience)) = change_of(&happening.event) {
                 outgoing.note(&Change { topic, audience });
@@ -171,16 +179,16 @@ impl Changes {
 
     /// The changes from now on.
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Change> {
-        self.sender.subscribe()
+        self.shared.sender.subscribe()
     }
 
     /// Publishes what the rest of Hob does, until the last subscription is dropped.
     pub(super) fn follow(&self, bus: &EventBus) -> Arc<Subscription> {
-        let mut followed = self.followed.lock();
+        let mut followed = self.shared.followed.lock();
         if let Some(subscription) = followed.upgrade() {
             return subscription;
         }
-        let sender = self.sender.clone();
+        let sender = self.shared.sender.clone();
         let subscription = Arc::new(bus.subscribe(move |happening| {
             if let Some((topic, audience)) = change_of(&happening.event) {
                 // The last page may just have left.
@@ -251,7 +259,8 @@ impl CallEndNotice {
 
 impl Drop for CallEndNotice {
     fn drop(&mut self) {
-        self.changes.publish(Topic::Activity, &self.audience);
+        let audience = std::mem::replace(&mut self.audience, Audience::Owner);
+        self.changes.publish_change(Change { topic: Topic::Activity, audience });
     }
 }
 

@@ -9,10 +9,9 @@ use axum::response::Response;
 use futures::StreamExt;
 use hob_conversations::responses::RESPONSE_LEASE;
 use hob_conversations::{ResponseLease, StoredResponse};
-use hob_core::{Caller, Delta, EngineError, ReplyMode};
+use hob_core::{Caller, Delta, EngineError, LogScope, ReplyMode};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, interval_at};
-use tracing::Instrument;
 
 use super::attempt::Attempt;
 use super::background_runs::BackgroundRun;
@@ -73,7 +72,7 @@ pub(super) async fn start(state: &Arc<ServerState>, new: NewRun) -> Result<Respo
         guard.keep().await;
     };
     // All of it in the task: a client that leaves does not leave half a run behind.
-    tokio::spawn(task.instrument(tracing::Span::current()));
+    tokio::spawn(LogScope::current().within(task));
     // A task that panicked says nothing.
     is_stored.await.map_err(|_| ApiError::store_unavailable())??;
     let response = match queued {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use hob_config::ServerConfig;
-use hob_core::{Delta, EngineError};
+use hob_core::{Delta, EngineError, with_request_id};
 use hob_testkit::ScriptedEngine;
 use reqwest::Response;
 use serde_json::json;
@@ -66,7 +66,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().unwrap().extend_from_slice(&with_request_id(bytes));
         Ok(bytes.len())
     }
 

@@ -1,5 +1,6 @@
 //! Tasks as columns, the same in every database. Knows no SQL.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use hob_core::{Permit, Reach};
@@ -155,7 +156,7 @@ fn read_permit(text: &str) -> Result<Permit, UnreadableColumn> {
     let permit: Value = from_json("permit", text)?;
     let most = permit["most"].as_str().and_then(Reach::parse);
     let most = most.ok_or_else(|| UnreadableColumn::new("permit", "no reach"))?;
-    let names = |value: &Value| {
+    let names = |value: &Value| -> Result<Vec<String>, UnreadableColumn> {
         serde_json::from_value(value.clone()).map_err(|error| UnreadableColumn::new("permit", error))
     };
     let only = match &permit["only"] {
@@ -165,7 +166,7 @@ fn read_permit(text: &str) -> Result<Permit, UnreadableColumn> {
     let except = match &permit["except"] {
         // Tasks of earlier versions have none.
         Value::Null => Vec::new(),
-        except => names(except)?,
+        except => names(except)?.into_iter().map(Cow::Owned).collect(),
     };
     let tainted = permit["tainted"].as_bool().unwrap_or(false);
     let key = permit["key"].as_str().map(Into::into);

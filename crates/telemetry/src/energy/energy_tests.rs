@@ -246,7 +246,10 @@ async fn an_answer_is_recorded_with_its_energy() {
         source: RequestSource::Server,
         agent: None,
         events: RunEvents::without_subscribers(),
-        recorder: Recorder { meters, ..Recorder::to(Arc::clone(&notebook) as Arc<dyn InferenceLog>) },
+        recorder: Arc::new(Recorder {
+            meters,
+            ..Recorder::to(Arc::clone(&notebook) as Arc<dyn InferenceLog>)
+        }),
         trace_parent: None,
         key: None,
         end_user: None,

@@ -50,7 +50,7 @@ impl ConnectionPool {
     /// The connection that was used last, which is the most likely to be still open.
     pub(super) fn take(&self) -> Option<Connection> {
         let mut shard = self.shard(own_shard());
-        self.close_idle(&mut shard);
+        self.close_idle(&mut shard, Instant::now());
         let runtime_id = runtime::Handle::current().id();
         // Connections of another runtime stay in the shard.
         while let Some(last) = shard.idle.iter().rposition(|idle| idle.runtime_id == runtime_id) {
@@ -65,12 +65,13 @@ impl ConnectionPool {
     pub(super) fn keep(pool: &Arc<Self>, connection: Connection) {
         let number = own_shard();
         let mut shard = pool.shard(number);
-        pool.close_idle(&mut shard);
+        let now = Instant::now();
+        pool.close_idle(&mut shard, now);
         if shard.idle.len() >= MAX_IDLE {
             return;
         }
         let runtime = runtime::Handle::current();
-        shard.idle.push(IdleConnection { connection, since: Instant::now(), runtime_id: runtime.id() });
+        shard.idle.push(IdleConnection { connection, since: now, runtime_id: runtime.id() });
         // A task whose runtime has ended is finished too.
         if shard.sweeper.as_ref().is_none_or(AbortOnDropHandle::is_finished) {
             let sweeper = runtime.spawn(sweep(Arc::downgrade(pool), number, pool.idle_timeout));
@@ -79,8 +80,7 @@ impl ConnectionPool {
     }
 
     /// Closes connections that were idle for too long.
-    fn close_idle(&self, shard: &mut Shard) {
-        let now = Instant::now();
+    fn close_idle(&self, shard: &mut Shard, now: Instant) {
         let stale = shard.idle.partition_point(|idle| now.duration_since(idle.since) >= self.idle_timeout);
         shard.idle.drain(..stale);
     }
@@ -89,7 +89,7 @@ impl ConnectionPool {
     /// connections.
     fn sweep(&self, number: usize) -> Option<Instant> {
         let mut shard = self.shard(number);
-        self.close_idle(&mut shard);
+        self.close_idle(&mut shard, Instant::now());
         let oldest = shard.idle.first().map(|idle| idle.since + self.idle_timeout);
         if oldest.is_none() {
             // The next connection that is kept starts another.

@@ -1,6 +1,7 @@
 //! The head of a response: its status, and how the body ends.
 
 use std::borrow::Cow;
+use std::mem::MaybeUninit;
 
 use reqwest::StatusCode;
 use thiserror::Error;
@@ -79,9 +80,12 @@ impl Length {
 pub(super) fn read(bytes: &[u8]) -> Result<Option<(Head, usize)>, BadHead> {
     let mut start = 0;
     for _ in 0..MAX_INFORMATIONAL {
-        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
-        let mut answer = httparse::Response::new(&mut headers);
-        let end = match answer.parse(&bytes[start..])? {
+        // Not initialized, because nearly all of it is never used.
+        let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+        let mut answer = httparse::Response::new(&mut []);
+        let parser = httparse::ParserConfig::default();
+        let parsed = parser.parse_response_with_uninit_headers(&mut answer, &bytes[start..], &mut headers);
+        let end = match parsed? {
             httparse::Status::Complete(end) => end,
             httparse::Status::Partial if bytes.len() > MAX_HEAD => return Err(BadHead::Endless),
             httparse::Status::Partial => return Ok(None),
