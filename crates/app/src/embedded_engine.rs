@@ -153,7 +153,7 @@ impl EmbeddedEngine {
         if found.kind == ModelKind::Embedding {
             return Err(LibraryError::NoAnswers { model: found.id.clone() });
         }
-        engine.prepare(&found.id).await?;
+        engine.prepare(&found.id).await.map_err(|error| not_loaded(&found.id, error))?;
         Ok(LoadedEngine {
             system: Arc::clone(&self.parts.system),
             engine: Arc::clone(engine),
@@ -195,6 +195,16 @@ impl Opening {
         let selected = tokio::task::spawn_blocking(move || select(loaded)).await;
         // The runtime is going down.
         selected.unwrap_or(Ok(())).map_err(|error| LibraryError::Settings(Box::new(error)))
+    }
+}
+
+fn not_loaded(model: &str, error: EngineError) -> LibraryError {
+    match error {
+        // In this process, the status says nothing.
+        EngineError::Refused { message: reason, .. } => {
+            LibraryError::NotLoaded { model: model.to_owned(), reason }
+        }
+        other => other.into(),
     }
 }
 

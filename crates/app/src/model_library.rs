@@ -41,6 +41,8 @@ pub enum LibraryError {
     NoSource { engines: String },
     #[error("'{model}' is a model of {engine}, which does not let Hob {what} models")]
     NotOurs { model: String, engine: String, what: &'static str },
+    #[error("'{model}' cannot be loaded: {reason}")]
+    NotLoaded { model: String, reason: String },
     #[error("'{model}' makes vectors and writes no answers. Choose another model")]
     NoAnswers { model: String },
     #[error(
@@ -67,7 +69,7 @@ pub enum LibraryFailure {
     Busy,
     /// The source of the model fails.
     Source,
-    /// The disk of this machine fails.
+    /// The disk or the memory of this machine fails.
     Disk,
 }
 
@@ -90,7 +92,8 @@ impl LibraryError {
                 PullError::Ambiguous { .. } | PullError::BadName { .. } | PullError::NameTaken { .. },
             ) => LibraryFailure::Impossible,
             LibraryError::Directory(ModelDirectoryError::Busy { .. }) => LibraryFailure::Busy,
-            LibraryError::Settings(_)
+            LibraryError::NotLoaded { .. }
+            | LibraryError::Settings(_)
             | LibraryError::Directory(ModelDirectoryError::Io { .. })
             | LibraryError::Pull(
                 PullError::DiskFull { .. } | PullError::Io { .. } | PullError::Directory(_),
