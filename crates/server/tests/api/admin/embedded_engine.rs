@@ -198,7 +198,7 @@ async fn two_choices_at_once_take_turns() {
 
 #[tokio::test]
 async fn an_answer_in_progress_keeps_its_engine() {
-    let hold = Hold::default();
+    let hold = Hold::new();
     let held = hold.clone();
     let fake = FakeServer::start(move |request| {
         if request.method == "GET" {
