@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use futures::FutureExt;
 use futures::future::ready;
 use hob_agents::builtin::{DefaultModelFn, LlmOptions, WebFetchOptions};
@@ -32,6 +33,7 @@ use crate::ask::{AskService, AskServiceParts, LlmTarget, ModelAliases};
 use crate::channel_opener::ChannelOpener;
 use crate::database_monitor::DatabaseMonitor;
 use crate::databases::{Databases, StorageError};
+use crate::embedded_engine::{EmbeddedEngine, EmbeddedEngineParts};
 use crate::engine_wait::EngineWait;
 use crate::feedback::FeedbackService;
 use crate::model_library::ModelLibrary;
@@ -108,6 +110,8 @@ pub struct App {
     pub chats: Arc<dyn ChatStore>,
     /// Downloads and deletes models.
     pub library: Arc<ModelLibrary>,
+    /// Lets the embedded engine answer later.
+    pub embedded: Arc<EmbeddedEngine>,
     /// Adds documents in the background. Watches nothing until it is started.
     pub documents: DocumentLibrary,
     /// The named API keys. None is known until they are started.
@@ -162,12 +166,13 @@ impl App {
         };
         let pool = EnginePool::new(Arc::clone(&engine), others);
         let pool = Arc::new(pool.allow_cloud(config.intelligence.allow_cloud_fallback));
+        let embedded = embedded_engine(&pool, &engines);
         let library = ModelLibrary::open(config, home, Arc::clone(&pool))?;
         let library = Arc::new(match wishes.first_run {
             FirstRun::Fetch(_) => library,
             FirstRun::Refuse => library.offline(),
         });
-        let embedder = embedder(config, home, &embedding_engine(config, &pool).await);
+        let embedder = embedder(config, home, &embedding_engine(config, &pool, embedded.as_ref()).await);
         let wiring = MemoryWiring {
             bus: bus.clone(),
             embedder: embedder.clone().map(charged),
@@ -218,7 +223,8 @@ impl App {
         let system = system.with_recorder(recorder).with_pool(pool);
         let documents = DocumentReader::new(WebFetchOptions::default(), wishes.reader.clone());
         let system = system.with_aliases(ModelAliases::new(&config.models.aliases)).with_documents(documents);
-        let system = system.recording_default_at(home).with_llm_target(llm_target).with_defaults(defaults);
+        let system =
+            system.recording_default_at(home).with_shared_llm_target(llm_target).with_defaults(defaults);
         let system =
             system.with_fallback(fallback(config, &engines)).with_cloud_reason(cloud_reason(&because, &key));
         let system =
@@ -240,6 +246,13 @@ impl App {
         let database_monitor =
             databases.postgres().map(|database| Arc::new(DatabaseMonitor::new(database.clone())));
         let engine_wait = awaited.map(|engine| Arc::new(EngineWait::start(engine)));
+        let embedded = EmbeddedEngine::new(EmbeddedEngineParts {
+            system: Arc::clone(&system),
+            library: Arc::clone(&library),
+            engine: embedded,
+            only: wishes.engine,
+        });
+        let embedded = Arc::new(embedded.ending(engine_wait.clone()));
         let mut readiness: Vec<Arc<dyn ReadinessCheck>> = Vec::new();
         readiness
             .extend(database_monitor.iter().map(|monitor| Arc::clone(monitor) as Arc<dyn ReadinessCheck>));
@@ -252,6 +265,7 @@ impl App {
             responses,
             chats,
             library,
+            embedded,
             documents: library_of_documents,
             keys,
             readiness,
@@ -329,7 +343,7 @@ impl App {
         }
         self.registry.close().await;
         self.system.router().service().clone().close().await;
-        drop(self.system);
+        drop((self.embedded, self.system));
         self.traces.close().await;
         // After the answers, which spend.
         self.keys.close().await;
@@ -426,13 +440,23 @@ fn cloud_reason(because: &SelectionReason, key: &str) -> Option<ModelReason> {
     }
 }
 
-/// The engine of the pool that makes vectors: the one with the configured embedding model, else the embedded engine,
-/// if it is in the pool.
-async fn embedding_engine(config: &Config, pool: &EnginePool) -> Arc<dyn Engine> {
+/// The engine that makes vectors: the one of the pool with the configured embedding model, else the embedded engine. That is the same
+/// one that may be selected later, because it has to know how much memory it uses.
+async fn embedding_engine(
+    config: &Config,
+    pool: &EnginePool,
+    embedded: Option<&Arc<dyn Engine>>,
+) -> Arc<dyn Engine> {
     match &config.memory.embedding_model {
         Some(model) => pool.engine_for(Some(model)).await,
-        None => Arc::clone(pool.with_key(EngineName::Embedded.as_str()).unwrap_or(pool.selected())),
+        None => Arc::clone(embedded.unwrap_or_else(|| pool.selected())),
     }
+}
+
+/// The embedded engine: the one of the pool, else the one that could be added to it. `None` in a build without it.
+fn embedded_engine(pool: &EnginePool, engines: &[Arc<dyn Engine>]) -> Option<Arc<dyn Engine>> {
+    let key = EngineName::Embedded.as_str();
+    pool.with_key(key).or_else(|| engines.iter().find(|engine| engine.key() == key)).cloned()
 }
 
 /// The embedder of the memory, whose vectors are charged to the key of the run that needs them.
@@ -448,7 +472,7 @@ async fn llm_tool(
     default: DefaultModel,
     recorder: &Recorder,
     keys: &Arc<KeyService>,
-) -> (LlmTarget, LlmOptions) {
+) -> (Arc<ArcSwap<LlmTarget>>, LlmOptions) {
     let model = default.steady(pool).await.ok().flatten();
     let engine = pool.engine_for(model.as_deref()).await;
     let context = RecordContext {
@@ -463,26 +487,33 @@ async fn llm_tool(
         details: Default::default(),
         tally: None,
     };
-    let target = LlmTarget { engine: engine.key().to_owned(), model: model.clone() };
-    let keys = Arc::clone(keys);
+    let target = LlmTarget { engine: engine.key().to_owned(), model };
+    let target = Arc::new(ArcSwap::from_pointee(target));
+    let (keys, engines, asked) = (Arc::clone(keys), Arc::clone(pool), Arc::clone(&target));
     let for_run = move |permit: &Permit| -> Arc<dyn Engine> {
         // A key that was revoked during the run is charged nothing more; the next request of the run is refused.
         let key = permit.key.as_deref().and_then(|name| keys.grant(name, permit.rule.as_deref()));
-        Arc::new(RecordedEngine::new(Arc::clone(&engine), RecordContext { key, ..context.clone() }))
+        let engine = engines.with_key(&asked.load().engine).unwrap_or_else(|| engines.selected());
+        Arc::new(RecordedEngine::new(Arc::clone(engine), RecordContext { key, ..context.clone() }))
     };
     let options = LlmOptions {
         engine: Arc::new(for_run),
-        model: match model {
-            Some(model) => Arc::new(move || ready(Some(model.clone())).boxed()),
-            None => steady_model(Arc::clone(pool), Arc::new(default)),
-        },
+        model: steady_model(Arc::clone(&target), Arc::clone(pool), Arc::new(default)),
         defaults: AnswerDefaults::default(),
     };
     (target, options)
 }
 
-fn steady_model(pool: Arc<EnginePool>, default: Arc<DefaultModel>) -> DefaultModelFn {
+/// The model of the target; one that is chosen at each call if it has none.
+fn steady_model(
+    target: Arc<ArcSwap<LlmTarget>>,
+    pool: Arc<EnginePool>,
+    default: Arc<DefaultModel>,
+) -> DefaultModelFn {
     Arc::new(move || {
+        if let Some(model) = &target.load().model {
+            return ready(Some(model.clone())).boxed();
+        }
         let (pool, default) = (Arc::clone(&pool), Arc::clone(&default));
         async move { default.steady(&pool).await.ok().flatten() }.boxed()
     })

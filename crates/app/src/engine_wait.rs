@@ -40,6 +40,12 @@ impl EngineWait {
     pub(crate) fn stop(&self) {
         self.stop.cancel();
     }
+
+    /// Another engine answers in its place.
+    pub(crate) fn end(&self) {
+        self.stop();
+        self.problem.store(None);
+    }
 }
 
 impl ReadinessCheck for EngineWait {

@@ -11,6 +11,7 @@ mod channel_opener;
 mod database_copy;
 mod database_monitor;
 mod databases;
+mod embedded_engine;
 mod engine_wait;
 #[cfg(test)]
 mod fallback_tests;
@@ -57,6 +58,9 @@ pub use database_copy::{
 pub use databases::{
     DatabaseKind, DatabaseReport, Databases, FileReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS,
     POSTGRES_MIGRATIONS, ServerReport, StorageError, hob_database, inspect_databases, postgres_options,
+};
+pub use embedded_engine::{
+    EmbeddedEngine, EmbeddedEngineParts, EmbeddedEngineState, LoadedEngine, SelectEngineFn,
 };
 pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
 /// The names of all agents.

@@ -1,6 +1,7 @@
 //! Downloads, deletes and copies models for the engines of a running server: files of the embedded engine, and models of an Ollama.
 //! What is downloaded here, this server can answer with.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,19 +9,21 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 use futures::{FutureExt, Stream};
-use hob_config::{Config, EngineName};
+use hob_config::{Config, EngineName, SettingsError};
 use hob_core::{Engine, EngineError};
 use hob_engines::Ollama;
 use hob_engines::pool::EnginePool;
 use hob_models::pull::PullSpecError;
-use hob_models::{DownloadProgress, DownloadStep, MachineRoom, ModelDirectoryError, PullError, PullSpec};
+use hob_models::{
+    CatalogueEntry, DownloadProgress, DownloadStep, MachineRoom, ModelDirectoryError, PullError, PullSpec,
+};
 use thiserror::Error;
 use tokio::sync::{OnceCell, watch};
 
 use crate::startup::engines::ollama;
 use crate::startup::local_models::{DownloadProgressFn, LocalModels};
 
-/// Why a model cannot be downloaded, deleted or copied.
+/// Why a model cannot be downloaded, deleted or copied, or the embedded engine cannot answer with it.
 #[derive(Debug, Error)]
 pub enum LibraryError {
     #[error(transparent)]
@@ -38,6 +41,21 @@ pub enum LibraryError {
     NoSource { engines: String },
     #[error("'{model}' is a model of {engine}, which does not let Hob {what} models")]
     NotOurs { model: String, engine: String, what: &'static str },
+    #[error("'{model}' cannot be loaded: {reason}")]
+    NotLoaded { model: String, reason: String },
+    #[error("'{model}' makes vectors and writes no answers. Choose another model")]
+    NoAnswers { model: String },
+    #[error(
+        "this Hob was built without the built-in engine. Install a release of Hob, or start another engine"
+    )]
+    NoEmbeddedEngine,
+    #[error(
+        "Hob was started with '--engine {engine}', so no other engine may answer. Start it without that option"
+    )]
+    OnlyOtherEngine { engine: String },
+    /// The choice of an engine cannot be saved.
+    #[error(transparent)]
+    Settings(#[from] Box<SettingsError>),
 }
 
 /// What kind of failure it is, for callers who answer each differently.
@@ -51,7 +69,7 @@ pub enum LibraryFailure {
     Busy,
     /// The source of the model fails.
     Source,
-    /// The disk of this machine fails.
+    /// The disk or the memory of this machine fails.
     Disk,
 }
 
@@ -67,11 +85,16 @@ impl LibraryError {
             LibraryError::LocalPath { .. }
             | LibraryError::NoSource { .. }
             | LibraryError::NotOurs { .. }
+            | LibraryError::NoAnswers { .. }
+            | LibraryError::NoEmbeddedEngine
+            | LibraryError::OnlyOtherEngine { .. }
             | LibraryError::Pull(
                 PullError::Ambiguous { .. } | PullError::BadName { .. } | PullError::NameTaken { .. },
             ) => LibraryFailure::Impossible,
             LibraryError::Directory(ModelDirectoryError::Busy { .. }) => LibraryFailure::Busy,
-            LibraryError::Directory(ModelDirectoryError::Io { .. })
+            LibraryError::NotLoaded { .. }
+            | LibraryError::Settings(_)
+            | LibraryError::Directory(ModelDirectoryError::Io { .. })
             | LibraryError::Pull(
                 PullError::DiskFull { .. } | PullError::Io { .. } | PullError::Directory(_),
             ) => LibraryFailure::Disk,
@@ -99,7 +122,7 @@ impl PullStep {
         self.status == "success"
     }
 
-    fn named(status: impl Into<String>) -> Self {
+    pub(crate) fn named(status: impl Into<String>) -> Self {
         PullStep { status: status.into(), digest: None, total: None, completed: None }
     }
 }
@@ -164,6 +187,19 @@ impl ModelLibrary {
             }
         });
         Ok(noticed.boxed())
+    }
+
+    /// Begins a download for the embedded engine, which need not answer here yet.
+    pub(crate) fn pull_entry(&self, entry: &'static CatalogueEntry, name: &str) -> PullSteps {
+        file_steps(self.files.clone(), PullSpec::Catalogue(entry), name)
+    }
+
+    /// The ids of files that cannot be loaded.
+    pub(crate) async fn broken_files(&self) -> HashSet<String> {
+        let files = self.files.clone();
+        let list = move || files.list().unwrap_or_default();
+        let listed = tokio::task::spawn_blocking(list).await.unwrap_or_default();
+        listed.into_iter().filter(|model| model.problem.is_some()).map(|model| model.id).collect()
     }
 
     fn source(&self, name: &str) -> Result<LibrarySource, LibraryError> {

@@ -6,7 +6,8 @@
 //! gets such a name only if it is the selected engine: a name with a typo, or whose engine is down, is no reason to
 //! send a conversation to the cloud.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use futures::future::join_all;
 use futures::stream::{FuturesOrdered, StreamExt};
@@ -38,9 +39,14 @@ impl EngineMatch {
 
 /// The engines that can answer.
 pub struct EnginePool {
-    selected: ModelListCache,
+    /// Selected at the start.
+    first: ModelListCache,
     /// In the order of the configuration.
     others: Vec<ModelListCache>,
+    /// The engine that was added later. It is never removed, because requests in progress refer to it.
+    added: OnceLock<ModelListCache>,
+    /// The position of the selected engine among the first, the others and the added one.
+    selected: AtomicUsize,
     /// Whether the cloud may answer if a local engine may have the model.
     cloud_allowed: bool,
 }
@@ -49,7 +55,13 @@ impl EnginePool {
     /// The selected engine, and the others in the order in which they are tried.
     pub fn new(selected: Arc<dyn Engine>, others: Vec<Arc<dyn Engine>>) -> Self {
         let others = others.into_iter().map(ModelListCache::new).collect();
-        EnginePool { selected: ModelListCache::new(selected), others, cloud_allowed: false }
+        EnginePool {
+            first: ModelListCache::new(selected),
+            others,
+            added: OnceLock::new(),
+            selected: AtomicUsize::new(0),
+            cloud_allowed: false,
+        }
     }
 
     /// Sets whether the cloud may answer in place of a local engine.
@@ -57,24 +69,37 @@ impl EnginePool {
         EnginePool { cloud_allowed: allowed, ..self }
     }
 
+    /// Selects another engine for requests from now on. An engine whose key no engine of the pool has is added to it, which is possible
+    /// once. Requests in progress keep their engine. Returns whether the engine of this key is selected now.
+    pub fn select(&self, engine: &Arc<dyn Engine>) -> bool {
+        if self.with_key(engine.key()).is_none() {
+            self.added.get_or_init(|| ModelListCache::new(Arc::clone(engine)));
+        }
+        let Some(position) = self.members().position(|list| list.engine().key() == engine.key()) else {
+            return false;
+        };
+        self.selected.store(position, Ordering::Release);
+        true
+    }
+
     /// The engine for every model that no other engine has.
     pub fn selected(&self) -> &Arc<dyn Engine> {
-        self.selected.engine()
+        self.selected_models().engine()
     }
 
     /// All engines, the selected one first.
     pub fn engines(&self) -> impl Iterator<Item = &Arc<dyn Engine>> {
-        std::iter::once(&self.selected).chain(&self.others).map(ModelListCache::engine)
+        self.selected_first().map(ModelListCache::engine)
     }
 
     /// The keys of all engines but the selected one.
     pub fn others(&self) -> impl Iterator<Item = &str> {
-        self.others.iter().map(|list| list.engine().key())
+        self.selected_first().skip(1).map(|list| list.engine().key())
     }
 
     /// The models of the selected engine.
     pub fn selected_models(&self) -> &ModelListCache {
-        &self.selected
+        self.members().nth(self.selected.load(Ordering::Acquire)).unwrap_or(&self.first)
     }
 
     /// The engine that has a model that a caller named. If the engine that had it is down, the error is from that
@@ -85,9 +110,11 @@ impl EnginePool {
 
     /// The engine that has this model.
     pub async fn find(&self, model: &str, named_by: NamedBy) -> Result<EngineMatch, EngineError> {
-        if self.others.is_empty() {
-            self.selected.check(model).await?;
-            return Ok(EngineMatch::at(self.selected()));
+        // It may change while engines are asked.
+        let selected = self.selected_models();
+        if self.is_one_engine() {
+            selected.check(model).await?;
+            return Ok(EngineMatch::at(selected.engine()));
         }
         if let Some(engine) = self.known_to_have(model) {
             return Ok(EngineMatch::at(engine));
@@ -100,7 +127,7 @@ impl EnginePool {
         let look_up = |list| async move { (ModelListCache::engine(list), list.look_up(model).await) };
         let mut lookups: FuturesOrdered<_> = self.lists().map(look_up).collect();
         while let Some((engine, lookup)) = lookups.next().await {
-            let is_selected = self.is_selected(engine);
+            let is_selected = Arc::ptr_eq(engine, selected.engine());
             let rather = |earlier: Option<_>| earlier.filter(|_| !is_selected).or(Some(engine));
             match lookup {
                 // The fallback decides whether the cloud may answer for an engine that is down.
@@ -158,7 +185,7 @@ impl EnginePool {
     /// The engine for a configured model. The model may be unset, or not installed yet.
     pub async fn engine_for(&self, model: Option<&str>) -> Arc<dyn Engine> {
         let found = match model {
-            Some(model) if !self.others.is_empty() => self.find(model, NamedBy::Hob).await.ok(),
+            Some(model) if !self.is_one_engine() => self.find(model, NamedBy::Hob).await.ok(),
             _ => None,
         };
         found.map_or_else(|| Arc::clone(self.selected()), |found| found.engine)
@@ -199,13 +226,23 @@ impl EnginePool {
 
     /// In the order in which they are tried: the cloud last, because local engines have priority.
     fn lists(&self) -> impl Iterator<Item = &ModelListCache> {
-        let all = || std::iter::once(&self.selected).chain(&self.others);
-        let here = all().filter(|list| !is_cloud(list.engine()));
-        here.chain(all().filter(|list| is_cloud(list.engine())))
+        let here = self.selected_first().filter(|list| !is_cloud(list.engine()));
+        here.chain(self.selected_first().filter(|list| is_cloud(list.engine())))
     }
 
-    fn is_selected(&self, engine: &Arc<dyn Engine>) -> bool {
-        Arc::ptr_eq(engine, self.selected())
+    fn selected_first(&self) -> impl Iterator<Item = &ModelListCache> {
+        let selected = self.selected_models();
+        let others = self.members().filter(move |list| !std::ptr::eq(*list, selected));
+        std::iter::once(selected).chain(others)
+    }
+
+    /// In the order of their positions.
+    fn members(&self) -> impl Iterator<Item = &ModelListCache> {
+        std::iter::once(&self.first).chain(&self.others).chain(self.added.get())
+    }
+
+    fn is_one_engine(&self) -> bool {
+        self.members().nth(1).is_none()
     }
 
     fn not_found(&self, model: &str, silent: &[&str]) -> EngineError {

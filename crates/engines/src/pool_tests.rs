@@ -255,3 +255,27 @@ async fn an_engine_that_does_not_list_its_models_is_not_waited_for_even_when_it_
     let listed = tokio::time::timeout(std::time::Duration::from_secs(10), pool.list()).await;
     assert!(matches!(listed.expect("in time"), Err(EngineError::Timeout { .. })));
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_is_selected_later_answers_and_the_others_stay() {
+    let (ollama, embedded) = (engine("ollama", &["small"]), engine("embedded", &["tiny"]));
+    let pool = pool(&[&ollama]);
+    let before = Arc::clone(pool.selected());
+    let later: Arc<dyn Engine> = embedded.clone();
+    // Two callers select the same engine.
+    assert!(pool.select(&later) && pool.select(&later));
+    assert_eq!((pool.selected().key(), before.key()), ("embedded", "ollama"));
+    assert_eq!(pool.others().collect::<Vec<_>>(), ["ollama"]);
+    assert_eq!(pool.engines().count(), 2);
+    for (model, key) in [("tiny", "embedded"), ("small", "ollama")] {
+        assert_eq!(answers(&pool, model).await.as_deref(), Ok(key), "{model}");
+    }
+    ollama.set_gone(true);
+    tokio::time::advance(USABLE_FOR).await;
+    assert_eq!(answers(&pool, "tiny").await.as_deref(), Ok("embedded"), "the other engine is away");
+    // No second engine can be added, and one of the pool can be selected again.
+    let third: Arc<dyn Engine> = engine("vllm", &["large"]);
+    assert!(!pool.select(&third));
+    assert!(pool.select(&before));
+    assert_eq!(pool.engines().map(|engine| engine.key()).collect::<Vec<_>>(), ["ollama", "embedded"]);
+}

@@ -12,8 +12,8 @@ use hob_config::ServerConfig;
 
 use crate::access_log::AccessLogWriter;
 use crate::admin::{
-    agents, audit, calls, channel_details, channel_senders, channels, documents, events, feedback, folders,
-    health, keys, memory, metrics, model_files, openapi, savings, settings, tasks, usage,
+    agents, audit, calls, channel_details, channel_senders, channels, documents, embedded_engine, events,
+    feedback, folders, health, keys, memory, metrics, model_files, openapi, savings, settings, tasks, usage,
 };
 use crate::anthropic::{self, messages};
 use crate::chats::{assistants, saved, turns};
@@ -71,6 +71,7 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/v1/model-files", Owner, get(model_files::list)),
         ("/v1/model-files/search", Owner, get(model_files::search)),
         ("/v1/model-files/downloads", Owner, get(model_files::downloads)),
+        ("/v1/engines/embedded", Owner, get(embedded_engine::show).post(embedded_engine::choose)),
         ("/v1/messages", Ask, post(messages::create)),
         ("/v1/messages/count_tokens", Ask, post(messages::count_tokens)),
         ("/v1/events", Owner, get(events::watch)),

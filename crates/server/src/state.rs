@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hob_app::{AskService, ModelLibrary, ReadinessCheck};
+use arc_swap::ArcSwap;
+use hob_app::{AskService, EmbeddedEngine, ModelLibrary, ReadinessCheck};
 use hob_channels::whatsapp::WhatsappLinking;
 use hob_config::ServerConfig;
 use hob_conversations::{ChatStore, ResponseStore};
@@ -48,6 +49,8 @@ pub struct ServerParts {
     pub chats: Option<Arc<dyn ChatStore>>,
     /// Downloads and deletes models. Without it `/api/pull` answers 503.
     pub library: Option<Arc<ModelLibrary>>,
+    /// Lets the built-in engine answer later. Without it `/v1/engines/embedded` answers 503.
+    pub embedded: Option<Arc<EmbeddedEngine>>,
     /// Adds documents in the background. Without it documents can only be searched.
     pub documents: Option<DocumentLibrary>,
     /// Links an account to WhatsApp while the channel is off. Without it that answers 503.
@@ -74,6 +77,7 @@ impl From<Arc<AskService>> for ServerParts {
             responses: None,
             chats: None,
             library: None,
+            embedded: None,
             documents: None,
             linking: None,
             keys: None,
@@ -104,6 +108,7 @@ pub(crate) struct ServerState {
     pub(crate) background: Arc<BackgroundRuns>,
     pub(crate) conversation_locks: Arc<ConversationLocks>,
     pub(crate) library: Option<Arc<ModelLibrary>>,
+    pub(crate) embedded: Option<Arc<EmbeddedEngine>>,
     pub(crate) documents: Option<DocumentLibrary>,
     pub(crate) linking: Option<Arc<WhatsappLinking>>,
     pub(crate) keys: Option<Arc<KeyService>>,
@@ -111,7 +116,8 @@ pub(crate) struct ServerState {
     pub(crate) pull_slots: Arc<Semaphore>,
     /// Those in progress.
     pub(crate) downloads: Arc<ModelDownloads>,
-    pub(crate) health: HealthCache,
+    /// Replaced when another engine is selected.
+    pub(crate) health: ArcSwap<HealthCache>,
     pub(crate) readiness: Readiness,
     /// `None` if `[telemetry] metrics` is off.
     pub(crate) metrics: Option<Arc<RequestMetrics>>,
@@ -144,6 +150,7 @@ impl ServerState {
             responses,
             chats,
             library,
+            embedded,
             documents,
             linking,
             keys,
@@ -162,7 +169,7 @@ impl ServerState {
         }
         ServerState {
             readiness: Readiness::new(readiness, draining),
-            health: HealthCache::new(system.pool().engines(), &stopping),
+            health: ArcSwap::from_pointee(HealthCache::new(system.pool().engines(), &stopping)),
             system,
             record,
             scheduler,
@@ -171,6 +178,7 @@ impl ServerState {
             background,
             conversation_locks: Arc::default(),
             library,
+            embedded,
             documents,
             linking,
             keys,
@@ -195,5 +203,10 @@ impl ServerState {
             changes,
             stopping,
         }
+    }
+
+    /// Checks the health of the engines that are in the pool now.
+    pub(crate) fn check_other_engines(&self) {
+        self.health.store(Arc::new(HealthCache::new(self.system.pool().engines(), &self.stopping)));
     }
 }

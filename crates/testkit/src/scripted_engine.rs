@@ -25,6 +25,8 @@ pub struct ScriptedEngine {
     embed_requests: Mutex<Vec<EmbedRequest>>,
     /// What was loaded and unloaded.
     memory: Mutex<Vec<String>>,
+    /// Why no model can be loaded now.
+    load_failure: Mutex<Option<String>>,
     completion_requests: Mutex<Vec<CompletionRequest>>,
     reranks: bool,
     lists: AtomicUsize,
@@ -46,6 +48,7 @@ impl ScriptedEngine {
             requests: Mutex::new(Vec::new()),
             embed_requests: Mutex::new(Vec::new()),
             memory: Mutex::new(Vec::new()),
+            load_failure: Mutex::new(None),
             completion_requests: Mutex::new(Vec::new()),
             reranks: false,
             lists: AtomicUsize::new(0),
@@ -104,6 +107,11 @@ impl ScriptedEngine {
     /// From now on it cannot be reached, or it can again.
     pub fn set_gone(&self, gone: bool) {
         self.gone.store(gone, Ordering::Relaxed);
+    }
+
+    /// From now on no model can be loaded, for this reason, or models can be loaded again.
+    pub fn set_load_failure(&self, reason: Option<&str>) {
+        *self.load_failure.lock().unwrap_or_else(PoisonError::into_inner) = reason.map(str::to_owned);
     }
 
     pub fn set_healthy(&self, healthy: bool) {
@@ -265,6 +273,17 @@ impl Engine for ScriptedEngine {
     }
 
     async fn prepare(&self, model: &str) -> Result<(), EngineError> {
+        let failure = self.load_failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(message) = failure {
+            return Err(EngineError::Refused {
+                engine: self.key.clone(),
+                status: 500,
+                message,
+                code: None,
+                param: Some("model".into()),
+                retry_after: None,
+            });
+        }
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).push(format!("load {model}"));
         Ok(())
     }

@@ -31,9 +31,16 @@ pub(crate) struct DefaultModel {
     file: Option<PathBuf>,
     /// Whether a choice is written there, or only read.
     recording: Recording,
-    chosen: ArcSwapOption<String>,
+    chosen: ArcSwapOption<ChosenModel>,
     /// Held during a choice, so that concurrent requests choose once.
     choosing: Mutex<()>,
+}
+
+/// The model that was chosen for an engine.
+struct ChosenModel {
+    /// The key of the engine.
+    engine: String,
+    model: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +75,13 @@ impl DefaultModel {
         self.configured.store(model.map(Arc::new));
     }
 
+    /// Chooses a model of an engine, and records the choice. It is the default while that engine is selected and no model is
+    /// configured. Blocks.
+    pub(crate) fn choose(&self, engine: &str, model: &str) {
+        self.remember(engine, Some(model));
+        self.record(engine, Some(model));
+    }
+
     /// The default, which may be `auto`; `None` when the engine has no model.
     pub(crate) async fn get(&self, pool: &EnginePool) -> Result<Option<String>, EngineError> {
         match self.configured() {
@@ -86,21 +100,18 @@ impl DefaultModel {
 
     /// The model that was chosen for an engine. Chooses one if there is none yet.
     async fn chosen(&self, catalog: &ModelListCache) -> Result<Option<String>, EngineError> {
-        if let Some(model) = self.chosen.load_full()
+        let engine = catalog.engine().key();
+        if let Some(model) = self.remembered(engine)
             && catalog.contains(&model) != Some(false)
         {
-            return Ok(Some(model.as_ref().clone()));
+            return Ok(Some(model));
         }
         let _choosing = self.choosing.lock().await;
-        let engine = catalog.engine().key();
-        let recorded = match self.chosen.load_full() {
-            Some(model) => Some(model.as_ref().clone()),
-            None => self.read().remove(engine),
-        };
+        let recorded = self.remembered(engine).or_else(|| self.read().remove(engine));
         if let Some(model) = &recorded
             && !matches!(catalog.look_up(model).await, Lookup::Lacks)
         {
-            self.chosen.store(Some(Arc::new(model.clone())));
+            self.remember(engine, Some(model));
             return Ok(recorded);
         }
         let first = catalog.first_text_model().await?;
@@ -113,9 +124,20 @@ impl DefaultModel {
                 "the default model is gone, and another takes its place; 'hob model use NAME' chooses"
             );
         }
-        self.chosen.store(first.clone().map(Arc::new));
+        self.remember(engine, first.as_deref());
         self.record(engine, first.as_deref());
         Ok(first)
+    }
+
+    /// The model that this process chose for an engine.
+    fn remembered(&self, engine: &str) -> Option<String> {
+        let chosen = self.chosen.load();
+        chosen.as_ref().filter(|chosen| chosen.engine == engine).map(|chosen| chosen.model.clone())
+    }
+
+    fn remember(&self, engine: &str, model: Option<&str>) {
+        let chosen = |model: &str| ChosenModel { engine: engine.to_owned(), model: model.to_owned() };
+        self.chosen.store(model.map(chosen).map(Arc::new));
     }
 
     /// The recorded choices. A file that cannot be read counts as empty: a new choice is better than no answer.

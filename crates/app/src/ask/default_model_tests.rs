@@ -91,3 +91,20 @@ async fn reading_records_nothing_and_a_damaged_record_is_ignored() {
     assert_eq!(started(home.path(), &["b"]).await.as_deref(), Some("b"));
     assert_eq!(started(home.path(), &["a", "b"]).await.as_deref(), Some("b"), "it was written anew");
 }
+
+#[tokio::test]
+async fn another_selected_engine_has_the_model_that_was_chosen_for_it() {
+    let home = tempfile::tempdir().unwrap();
+    let pool = EnginePool::new(engine(&["mistral"]), Vec::new());
+    let default = DefaultModel::new(None).recorded_at(home.path());
+    assert_eq!(default.get(&pool).await.unwrap().as_deref(), Some("mistral"));
+    let other: Arc<dyn Engine> =
+        Arc::new(ScriptedEngine::saying(&[]).called("other").with_models(&["x", "y"]));
+    default.choose("other", "y");
+    assert!(pool.select(&other));
+    assert_eq!(default.get(&pool).await.unwrap().as_deref(), Some("y"));
+    assert_eq!(
+        record(home.path()).as_deref(),
+        Some("{\n  \"other\": \"y\",\n  \"scripted\": \"mistral\"\n}\n")
+    );
+}

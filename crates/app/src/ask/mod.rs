@@ -78,7 +78,8 @@ pub struct AskServiceParts {
 /// The tool that asks a model.
 const LLM_TOOL: &str = "llm";
 
-/// The engine and the model that the tool `llm` asks. A default model that is set later changes neither.
+/// The engine and the model that the tool `llm` asks. A default model that is set later changes neither; an engine that is selected
+/// later changes both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LlmTarget {
     /// The key of the engine.
@@ -129,7 +130,7 @@ pub struct AskService {
     /// The defaults for requests without a temperature or a token limit.
     defaults: AnswerDefaults,
     /// What the tool `llm` asks; `None` if there is no such tool.
-    llm_target: Option<LlmTarget>,
+    llm_target: Option<Arc<ArcSwap<LlmTarget>>>,
     /// The keys that requests may name.
     keys: Arc<dyn KeyRing>,
 }
@@ -229,6 +230,11 @@ impl AskService {
 
     /// The same with what the tool `llm` asks. Callers who may not use that engine or model do not get the tool.
     pub fn with_llm_target(self, target: LlmTarget) -> Self {
+        self.with_shared_llm_target(Arc::new(ArcSwap::from_pointee(target)))
+    }
+
+    /// The same, shared with the tool.
+    pub(crate) fn with_shared_llm_target(self, target: Arc<ArcSwap<LlmTarget>>) -> Self {
         AskService { llm_target: Some(target), ..self }
     }
 
@@ -412,6 +418,23 @@ impl AskService {
     /// Makes another model the default for requests from now on; `None` chooses one of the engine, as without a configured model.
     pub fn set_default_model(&self, model: Option<&str>) {
         self.default.configure(model.map(str::to_owned));
+    }
+
+    /// Lets another engine answer requests from now on, with `model` as the default model. An engine that is not in the pool is added to
+    /// it; the others stay in it. Requests in progress keep their engine. Returns whether the engine is selected. Blocks.
+    pub fn select_engine(&self, engine: &Arc<dyn Engine>, model: &str) -> bool {
+        if !self.pool.select(engine) {
+            return false;
+        }
+        self.default.choose(engine.key(), model);
+        if self.default.configured().is_some_and(|configured| *configured != AUTO) {
+            self.set_default_model(Some(model));
+        }
+        if let Some(target) = &self.llm_target {
+            let (engine, model) = (engine.key().to_owned(), Some(model.to_owned()));
+            target.store(Arc::new(LlmTarget { engine, model }));
+        }
+        true
     }
 
     /// Whether the router chooses the model for requests that name none.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hob_core::engine::CLOUD;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{AnswerDefaults, AskError, Caller, CallerRights, CallerRole, EngineError, GenerateRequest};
 use hob_routing::RoutedModel;
@@ -71,7 +72,9 @@ impl AskService {
             (Err(error), _) => return Err(explain_missing(error, alias.as_ref())),
         };
         let ignored = place_hints(request, route.engine());
-        Ok(route.with_cloud_reason(self.cloud_reason.as_ref()).after_alias(alias).ignoring(ignored))
+        // Another engine may have been selected since.
+        let cloud_reason = self.cloud_reason.as_ref().filter(|_| self.engine().key() == CLOUD);
+        Ok(route.with_cloud_reason(cloud_reason).after_alias(alias).ignoring(ignored))
     }
 
     async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<RequestTarget, AskError> {

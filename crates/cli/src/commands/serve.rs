@@ -89,6 +89,7 @@ async fn serve(
         responses: Some(app.responses.clone()),
         chats: Some(app.chats.clone()),
         library: Some(app.library.clone()),
+        embedded: Some(app.embedded.clone()),
         documents: Some(app.documents.clone()),
         linking: Some(Arc::new(linking(config, &settings::home()?))),
         keys: Some(app.keys.clone()),

@@ -7,8 +7,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
+use crate::fakes;
 use crate::home::{Home, engines_config, free_port};
-use crate::http::{chat, get};
+use crate::http::{chat, get, post};
 use crate::running::Running;
 
 /// The model's name.
@@ -169,6 +170,29 @@ async fn a_machine_without_an_engine_answers_with_the_built_in_model() {
     );
     assert!(listed.stderr.contains("is a small trial model"), "{listed:?}");
     assert_eq!(home.run(&["model", "rm", "smollm2-135m-instruct"]).await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_running_server_downloads_a_model_and_answers_with_it_without_a_restart() {
+    let (ollama, hub) = (fakes::ollama().await, hub_with_starter().await);
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let mut command = home.hob(&["serve", "--port", "0", "-a", "none"]);
+    command.env("HF_ENDPOINT", hub.url());
+    let server = Running::of(command).await;
+    assert_eq!(server.summary[0], format!("Engine  ollama at {}", ollama.url()));
+    let choice = r#"{"model": "smollm2-135m-instruct"}"#;
+    let steps = post(server.address(), "/v1/engines/embedded", choice).await.all().await;
+    assert!(steps.contains(r#"{"status":"loading smollm2-135m-instruct"}"#), "{steps}");
+    assert!(steps.contains(r#"{"status":"success"}"#), "{steps}");
+    let answer = chat(server.address(), QUESTION).await.all().await;
+    assert!(answer.contains(r#""model":"smollm2-135m-instruct""#), "{answer}");
+    let ended = server.terminate().await;
+    assert_eq!(ended.code, Some(0));
+    assert!(!ended.stderr.contains("takes effect after a restart"), "{}", ended.stderr);
+
+    let server = Running::start(&home, &["-a", "none"]).await;
+    assert_eq!(server.summary[..2], ["Engine  embedded", "Model   smollm2-135m-instruct"]);
+    assert_eq!(server.terminate().await.code, Some(0));
 }
 
 #[tokio::test]

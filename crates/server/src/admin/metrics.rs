@@ -41,7 +41,8 @@ pub(crate) async fn show(
     if !cards.is_empty() {
         devices(&mut out, &cards, &state.system.running_models(CallerRole::Owner).await);
     }
-    engines_and_build(&mut out, &state, &state.health.all().await);
+    let health = state.health.load_full();
+    engines_and_build(&mut out, &state, &health.all().await);
     process(&mut out, metrics.started);
     let headers = [(header::CONTENT_TYPE, CONTENT_TYPE), (header::CACHE_CONTROL, "no-store")];
     Ok((headers, out.into_text()).into_response())
@@ -59,7 +60,8 @@ fn engines_and_build(out: &mut MetricsText, state: &ServerState, engines: &[(&st
     for (dependency, is_up) in state.readiness.parts() {
         out.sample(&[("dependency", dependency)], u8::from(is_up));
     }
-    let listed = state.health.hosts();
+    let health = state.health.load_full();
+    let listed = health.hosts();
     if !listed.is_empty() {
         out.gauge("hob_engine_host_info", "A host that Hob sends requests of this engine to.");
         for EngineHosts { engine, hosts } in &listed {

@@ -1,4 +1,4 @@
-//! Routes of Hob's own API: agents, calls, channels, documents, events, feedback, folders, health, memory, metrics, model files, savings, settings,
+//! Routes of Hob's own API: agents, calls, channels, documents, the built-in engine, events, feedback, folders, health, memory, metrics, model files, savings, settings,
 //! tasks, and the description of all routes.
 //! One file for each resource. Knows nothing of OpenAI's formats.
 
@@ -9,6 +9,7 @@ pub(crate) mod channel_details;
 pub(crate) mod channel_senders;
 pub(crate) mod channels;
 pub(crate) mod documents;
+pub(crate) mod embedded_engine;
 pub(crate) mod events;
 pub(crate) mod feedback;
 pub(crate) mod folders;

@@ -99,8 +99,9 @@ pub(crate) async fn list(
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
     let default = state.system.default_among(&listed).await;
+    let health = state.health.load_full();
     let (loaded, devices, health) =
-        tokio::join!(state.system.models_in_memory(), state.system.devices(), state.health.all());
+        tokio::join!(state.system.models_in_memory(), state.system.devices(), health.all());
     let record = state.record.clone();
     let since = UtcDay::of(SystemTime::now()).minus(SPEED_DAYS);
     let speeds = state.blocking.run(move || record.speeds(since, MAX_SPEEDS)).await;

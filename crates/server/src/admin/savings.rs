@@ -90,7 +90,7 @@ pub(crate) async fn show(
         live: state.concurrency_limit.counts(),
         engine: EngineState {
             key: state.system.engine().key().to_owned(),
-            healthy: state.health.is_healthy().await,
+            healthy: state.health.load_full().is_healthy().await,
         },
         message: state.record.why_not(),
     };

@@ -140,6 +140,7 @@ impl From<LibraryError> for ApiError {
         };
         match (error.reason(), error) {
             (_, LibraryError::Engine(error)) => error.into(),
+            (_, LibraryError::Settings(error)) => (*error).into(),
             (LibraryFailure::NotFound, _) => refused(StatusCode::NOT_FOUND, "model_not_found"),
             (LibraryFailure::Impossible, _) => refused(StatusCode::BAD_REQUEST, "library_refused"),
             (LibraryFailure::Busy, _) => refused(StatusCode::CONFLICT, "model_busy"),

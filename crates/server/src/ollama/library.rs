@@ -151,16 +151,16 @@ fn ignored(rest: &Map<String, Value>) -> Vec<AnswerWarning> {
 }
 
 /// A download in progress, with the slot that it holds.
-struct Download {
-    steps: PullSteps,
-    model: String,
+pub(crate) struct Download {
+    pub(crate) steps: PullSteps,
+    pub(crate) model: String,
     /// Its entry in the list of downloads.
-    listed: ListedDownload,
+    pub(crate) listed: ListedDownload,
     /// Learns of the new model.
-    changes: Changes,
+    pub(crate) changes: Changes,
     /// Bounds the downloads at a time.
-    _slot: OwnedSemaphorePermit,
-    stopping: CancellationToken,
+    pub(crate) _slot: OwnedSemaphorePermit,
+    pub(crate) stopping: CancellationToken,
 }
 
 impl Download {
@@ -178,13 +178,14 @@ impl Download {
             self.changes.publish(Topic::Models, &Audience::Everyone);
         }
         Some(next.map_err(|error| {
-            tracing::warn!(model = self.model, %error, "download failed");
+            tracing::warn!(model = self.model, %error, "the model is not available");
             ApiError::from(error)
         }))
     }
 }
 
-fn streamed(download: Download) -> Response {
+/// The steps, one object in each line.
+pub(crate) fn streamed(download: Download) -> Response {
     let lines = stream::unfold(Some(download), |download| async move {
         let mut download = download?;
         let next = download.next().await?;

@@ -109,6 +109,10 @@ impl RunningSettings {
         let mut new = settings::load_for_server()?;
         apply(self.args.clone(), &mut new);
         self.keys.reload().await?;
+        // A page may have let it answer already.
+        if new.engine.default.is_some_and(|key| key.as_str() == self.system.engine().key()) {
+            self.config.engine.default = new.engine.default;
+        }
         let (applied, after_restart) = changes(&self.config, &new);
         let has_mail_channel = self.config.channel.email.enabled || new.channel.email.enabled;
         let is_of_channel = |key: &String| is_of_channels(key) || (has_mail_channel && is_of_mail(key));

@@ -55,6 +55,7 @@ pub(super) const ACCESS: &str = "
     /v1/model-files                          GET               owner   no
     /v1/model-files/search                   GET               owner   no
     /v1/model-files/downloads                GET               owner   no
+    /v1/engines/embedded                     GET,POST          owner   no
     /v1/messages                             POST              ask     yes
     /v1/messages/count_tokens                POST              ask     yes
     /v1/events                               GET               owner   no

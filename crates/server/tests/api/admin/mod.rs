@@ -6,6 +6,7 @@ pub mod channel_details;
 mod channels;
 mod collections;
 pub mod documents;
+pub mod embedded_engine;
 mod events;
 mod feedback;
 mod health;

@@ -3,9 +3,11 @@
 const FIRST_RUN_DISMISSED = "hob-first-run-dismissed";
 const FIRST_MODEL = "qwen3:0.6b"; // small enough for any machine
 
-const BUILT_IN_ENGINE = "embedded";
+const BUILT_IN_ENGINE = "v1/engines/embedded";
 
-const firstRun = { pulling: false, note: "", steps: null, engine: null, engineNote: "" };
+// `share` is how much of a file is there, or null; `engine` is the built-in one, or null where it cannot be chosen; `model` is the chosen one
+// for it; `elsewhere` is what another page downloads.
+const firstRun = { busy: false, note: "", share: null, steps: null, engine: null, model: "", elsewhere: "", isLive: false };
 
 function isFirstRunDismissed() {
   try {
@@ -61,9 +63,7 @@ function showFirstRun() {
   }
   const pull = node("button", { type: "button", className: "go", id: "first-pull", textContent: `Download ${FIRST_MODEL}` });
   pull.addEventListener("click", pullFirstModel);
-  pull.hidden = firstRun.pulling;
-  const progress = node("progress", { id: "first-progress", max: 1, hidden: !firstRun.pulling });
-  progress.setAttribute("aria-label", `Download of ${FIRST_MODEL}`);
+  pull.hidden = firstRun.busy;
   const ask = node("button", { type: "button", className: "plain", textContent: "Write a question" });
   ask.addEventListener("click", () => $("question").focus());
   const close = node("button", { type: "button", className: "plain", id: "first-dismiss", textContent: "Hide these steps" });
@@ -73,8 +73,9 @@ function showFirstRun() {
     node("h2", { id: "first-title", textContent: "First steps" }),
     node("ol", { className: "first-steps" },
       ...(steps.engine ? [] : [engineStep()]),
-      firstStep(steps.model, "Get a model", ...(steps.engine ? [] : [node("p", { className: "quiet", textContent: "With an engine, this page offers a model." })]), node("p", { hidden: !steps.engine }, "A small model to start with. Others are on the page ", node("a", { href: "models", textContent: "Models" }), "."),
-        node("div", { className: "row", hidden: !steps.engine }, pull, progress, node("span", { className: "quiet", id: "first-note", textContent: firstRun.note }))),
+      firstStep(steps.model, "Get a model", ...(steps.engine
+        ? [node("p", {}, "A small model to start with. Others are on the page ", node("a", { href: "models", textContent: "Models" }), "."), node("div", { className: "row" }, pull, ...progressOf())]
+        : [node("p", { className: "quiet", textContent: "With an engine, this page offers a model." })])),
       firstStep(steps.question, "Ask the first question", node("div", { className: "row" }, ask)),
       firstStep(steps.document, "Add the first document", node("p", {}, "Hob answers from your documents when you add some on the page ",
         node("a", { href: "documents", textContent: "Documents" }), "."))),
@@ -85,73 +86,111 @@ function showFirstRun() {
   if (focused) $(focused)?.focus();
 }
 
+// The progress of what this page does, or a note about the last attempt.
+function progressOf() {
+  const progress = node("progress", { id: "first-progress", max: 1, hidden: !firstRun.busy });
+  if (firstRun.share !== null) progress.value = firstRun.share;
+  progress.setAttribute("aria-label", "Progress");
+  const elsewhere = firstRun.elsewhere === "" ? "" : `Another page gets ${firstRun.elsewhere}. This page continues by itself.`;
+  return [progress, node("span", { className: "quiet", id: "first-note", textContent: firstRun.note || (firstRun.busy ? "" : elsewhere) })];
+}
+
 // How to get an engine. The one that is built in needs no other program, so it is offered where it can be chosen here.
 function engineStep() {
-  const { engine, engineNote } = firstRun;
+  const about = node("p", { textContent: "An engine runs the models, and none answers. Start one, such as Ollama with 'ollama serve'; this page continues by itself." });
+  const { engine } = firstRun;
+  if (engine === null) return firstStep(false, "Get an engine", about);
+  if (engine.problem) return firstStep(false, "Get an engine", about, node("p", { id: "first-problem", textContent: `The built-in engine cannot be used: ${engine.problem}.` }));
+  const here = listOf(engine.models).map(({ id }) => [id, `${id}, on this machine`]);
+  // Its file has a name without a colon.
+  const isHere = here.some(([id]) => id === FIRST_MODEL.replace(":", "-"));
+  const choices = [...here, ...(isHere ? [] : [[FIRST_MODEL, `${FIRST_MODEL}, to download`]])];
+  const models = node("select", { id: "first-model" }, ...choices.map(([id, label]) => new Option(label, id)));
+  models.setAttribute("aria-label", "Model");
+  if (choices.some(([id]) => id === firstRun.model)) models.value = firstRun.model;
+  models.addEventListener("change", () => { firstRun.model = models.value; });
   const use = node("button", { type: "button", className: "go", id: "first-engine", textContent: "Use the built-in engine" });
-  use.addEventListener("click", () => once(use, useBuiltInEngine));
-  use.hidden = engine === null || !engine.changeable || !engine.choices.includes(BUILT_IN_ENGINE) || engine.value === BUILT_IN_ENGINE;
-  const chosen = engine?.value === BUILT_IN_ENGINE ? "The built-in engine is chosen. Restart Hob to use it: it then downloads a small model." : "";
-  return firstStep(false, "Get an engine",
-    node("p", { textContent: "An engine runs the models, and none answers. Start one, such as Ollama with 'ollama serve'; this page continues by itself. Hob also has an engine of its own." }),
-    node("div", { className: "row" }, use, node("span", { className: "quiet", id: "first-engine-note", textContent: engineNote || chosen })));
+  use.addEventListener("click", () => useBuiltInEngine(models.value));
+  models.hidden = use.hidden = firstRun.busy;
+  return firstStep(false, "Get an engine", about,
+    node("p", { textContent: "Or use Hob's built-in engine. It needs no other program, and answers as soon as its model is loaded." }),
+    node("div", { className: "row" }, models, use, ...progressOf()));
 }
 
-// The setting that names the engine; null where it cannot be seen.
-async function engineSetting() {
-  const answer = await askServer("v1/settings");
-  const settings = listOf(answer?.body?.data).flatMap((section) => listOf(section.settings));
-  return settings.find(({ key }) => key === "engine.default") ?? null;
+async function useBuiltInEngine(model) {
+  firstRun.model = model;
+  if (!await followSteps(BUILT_IN_ENGINE, model, "Nothing has changed")) return lookAtFirstRun();
+  say(`The built-in engine answers with ${model}.`);
+  await watch.lookAnew();
+  await lookAtFirstRun();
 }
 
-async function useBuiltInEngine() {
-  const answer = await patch("v1/settings", { settings: { "engine.default": BUILT_IN_ENGINE } });
-  firstRun.engineNote = answer?.status === 200 ? "" : problem(answer);
-  firstRun.engine = await engineSetting();
+// What other pages download or load now.
+async function lookElsewhere() {
+  const answer = await askServer("v1/model-files/downloads");
+  firstRun.elsewhere = listOf(answer?.body?.data).map(({ model }) => model).join(", ");
   showFirstRun();
-  say($("first-engine-note").textContent);
 }
 
 async function lookAtFirstRun() {
   if (isFirstRunDismissed()) return;
   firstRun.steps = await firstSteps();
-  if (firstRun.steps?.engine === false) firstRun.engine = await engineSetting();
+  if (firstRun.steps?.engine === false) {
+    const answer = await askServer(BUILT_IN_ENGINE);
+    firstRun.engine = answer?.status === 200 ? answer.body : null;
+  }
   showFirstRun();
   $("first-run").dataset.known = String(firstRun.steps !== null);
+  if ($("first-run").hidden || firstRun.isLive) return;
+  firstRun.isLive = true;
+  // The answer to the first question, and what other pages do, change what is true.
+  live({ activity: lookAtFirstRun, documents: lookAtFirstRun, models: lookAtFirstRun, downloads: lookElsewhere });
 }
 
-// Downloads the model. The server answers with one line of JSON for each piece of progress.
 async function pullFirstModel() {
-  Object.assign(firstRun, { pulling: true, note: "" });
-  showFirstRun();
-  try {
-    const answer = await fetch("api/pull", {
-      method: "POST", credentials: "same-origin", headers: { ...keyHeaders(), "content-type": "application/json" },
-      body: JSON.stringify({ model: FIRST_MODEL }),
-    });
-    if (!answer.ok) throw new Error((await answer.json().catch(() => null))?.error ?? `Hob answered with status ${answer.status}.`);
-    await readPullProgress(answer.body);
-    firstRun.note = "";
-    say(`${FIRST_MODEL} is downloaded.`);
-  } catch (error) {
-    firstRun.note = `The download failed: ${error.message}`;
-    say(firstRun.note);
-  }
-  firstRun.pulling = false;
+  if (await followSteps("api/pull", FIRST_MODEL, "The download failed")) say(`${FIRST_MODEL} is downloaded.`);
   await lookAtFirstRun();
 }
 
-async function readPullProgress(body) {
+// Asks for a model, and shows the steps. The server answers with one line of JSON for each. Returns whether all of them were done.
+async function followSteps(path, model, failed) {
+  Object.assign(firstRun, { busy: true, note: "", share: null });
+  showFirstRun();
+  try {
+    const answer = await fetch(path, {
+      method: "POST", credentials: "same-origin", headers: { ...keyHeaders(), "content-type": "application/json" },
+      body: JSON.stringify({ model }),
+    });
+    if (!answer.ok) {
+      const body = await answer.json().catch(() => null);
+      throw new Error(body?.detail ?? body?.error ?? `Hob answered with status ${answer.status}.`);
+    }
+    await readProgress(answer.body);
+    firstRun.note = "";
+    return true;
+  } catch (error) {
+    firstRun.note = `${failed}: ${error.message}`;
+    say(firstRun.note);
+    return false;
+  } finally {
+    Object.assign(firstRun, { busy: false, share: null });
+  }
+}
+
+async function readProgress(body) {
   let ended = "";
   await readLines(body, (line) => {
     if (line === "") return;
     const step = JSON.parse(line);
     if (step.error) throw new Error(step.error);
     ended = step.status;
-    if (step.total > 0) {
-      $("first-progress").value = (step.completed ?? 0) / step.total;
-      put("first-note", `${Math.round((100 * (step.completed ?? 0)) / step.total)} %`);
-    }
+    firstRun.share = step.total > 0 ? (step.completed ?? 0) / step.total : null;
+    firstRun.note = firstRun.share !== null ? `${Math.round(100 * firstRun.share)} %` : step.status.startsWith("loading ") ? "Loading the model…" : "";
+    // The step may be done by now, by another page.
+    if (!$("first-progress")) return;
+    put("first-note", firstRun.note);
+    if (firstRun.share === null) $("first-progress").removeAttribute("value");
+    else $("first-progress").value = firstRun.share;
   });
   if (ended !== "success") throw new Error("the connection was lost.");
 }
@@ -165,8 +204,6 @@ function beginFirstRun() {
     if ($("connection").dataset.state !== "good") return;
     look.disconnect();
     await lookAtFirstRun();
-    // The answer to the first question, and a document that was added elsewhere, change what is true.
-    if (!$("first-run").hidden) live({ activity: lookAtFirstRun, documents: lookAtFirstRun, models: lookAtFirstRun });
   });
   look.observe($("connection"), { attributes: true, attributeFilter: ["data-state"] });
 }

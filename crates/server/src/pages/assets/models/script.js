@@ -71,10 +71,17 @@ function showModels(list) {
   fill("models", [...list.data].sort((one, other) => rank(one) - rank(other) || one.id.localeCompare(other.id)).map(modelCard));
   $("empty").hidden = list.data.length > 0;
   $("models-section").hidden = list.data.length === 0;
+  // Without an engine, nothing can be downloaded for it.
+  put("empty-text", list.message
+    ? "No engine answers. Start one, such as Ollama with 'ollama serve'; this page shows its models by itself."
+    : "Choose a model below and download it. A model that fits this machine is marked.");
   put("empty-reason", list.message ?? "");
   const loaded = list.data.filter((model) => model.loaded.length).length;
   put("count", `${plural(list.data.length, "model", "models")}, ${whole(loaded)} in memory`);
 }
+
+const ENGINE_MS = 3000;
+let engineTimer = 0;
 
 async function load() {
   const answer = await askServer("v1/model-files");
@@ -84,6 +91,9 @@ async function load() {
   if (!isGood) return;
   $("key-form").hidden = true;
   showModels(answer.body);
+  // An engine that starts says nothing; a page that becomes visible loads anyway.
+  clearTimeout(engineTimer);
+  if (answer.body.message && !document.hidden) engineTimer = setTimeout(load, ENGINE_MS);
   const isFirst = $("content").hidden;
   $("content").hidden = false;
   if (!isFirst) return;

@@ -127,7 +127,8 @@ function filter() {
     shown += inSection;
     total += settings.length;
   }
-  put("found", shown === total ? `${total} settings.` : `${shown} of ${total} settings.`);
+  const none = $("only-set").checked && words.length === 0 ? "All settings have their defaults." : "Search for other words, or clear the search.";
+  put("found", shown === total ? `${total} settings.` : `${shown} of ${total} settings.${shown === 0 ? ` ${none}` : ""}`);
 }
 
 function showAll() {

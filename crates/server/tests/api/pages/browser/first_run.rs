@@ -6,20 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hob_app::startup::memory::{MemoryWiring, open_memory};
 use hob_app::startup::telemetry::telemetry_options;
 use hob_app::{AskService, AskServiceParts, Databases, ModelLibrary, hob_database};
-use hob_config::{Config, Environment};
+use hob_config::Config;
 use hob_core::{CollectionName, Engine};
 use hob_engines::pool::EnginePool;
 use hob_engines::{Endpoint, EndpointOptions, Ollama};
 use hob_memory::{IndexRequest, MemoryBackend, MemoryService};
-use hob_server::{ServerParts, ServerSettings};
+use hob_server::ServerParts;
 use hob_telemetry::TelemetryService;
-use hob_testkit::{FakeServer, Reply, ScriptedEngine};
+use hob_testkit::{FakeServer, Reply};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::axe::assert_accessible;
 use super::chromium::{Browser, Device};
+use crate::admin::embedded_engine::{EngineServer, engine_inside, engine_that_is_away, offered};
 use crate::admin::savings::call;
 use crate::fixtures::loopback_config;
 use crate::support::{TestServer, plain_parts};
@@ -86,6 +87,19 @@ impl NewMachine {
     }
 }
 
+/// The page knows that an engine answers.
+const READY: &str = "document.getElementById('connection-text').textContent === 'ready'";
+
+/// Chooses a model for the built-in engine, if the page still asks for it.
+async fn choose(browser: &Browser, model: &str) {
+    let choose = "const models = document.getElementById('first-model');
+        if (!models) return;
+        models.value = {model};
+        models.dispatchEvent(new Event('change'));
+        document.getElementById('first-engine').click();";
+    browser.run(&choose.replace("{model}", &json!(model).to_string())).await;
+}
+
 /// The titles of the steps that are done.
 async fn done(browser: &Browser) -> serde_json::Value {
     browser.run("return [...document.querySelectorAll('#first-run .done h3')].map((title) => title.firstChild.textContent)").await
@@ -147,29 +161,12 @@ async fn the_steps_stay_away_once_they_are_hidden() {
     assert_eq!(browser.text("first-run").await, "");
 }
 
-/// A server whose engine can be away, with `config.toml` and a record of calls.
-async fn server_of(engine: &Arc<ScriptedEngine>, home: &TempDir) -> (TestServer, TelemetryService) {
-    let record = TelemetryService::open(&telemetry_options(&Config::default()), hob_database(home.path()));
-    let path = home.path().as_os_str().to_owned();
-    let environment: Environment = [("HOB_HOME", path)].into_iter().collect();
-    let parts = plain_parts(Arc::clone(engine) as Arc<dyn Engine>);
-    let system = AskService::new(AskServiceParts { log: Arc::new(record.clone()), ..parts });
-    let parts = ServerParts {
-        record: record.clone(),
-        settings: Some(Arc::new(ServerSettings::new(environment))),
-        ..ServerParts::from(Arc::new(system))
-    };
-    (TestServer::start_parts(parts, loopback_config()).await, record)
-}
-
 #[tokio::test]
 async fn without_an_engine_the_first_step_is_to_get_one() {
-    let home = tempfile::tempdir().unwrap();
-    let engine = Arc::new(ScriptedEngine::saying(&["hi"]).with_models(&["m"]));
-    engine.set_gone(true);
-    let (server, _) = server_of(&engine, &home).await;
+    let away = engine_that_is_away();
+    let server = EngineServer::start(Arc::clone(&away) as _, offered(&engine_inside())).await;
     let browser = Browser::open(Device::DESKTOP).await;
-    browser.go(&server.url("/")).await;
+    browser.go(&server.http.url("/")).await;
     browser.shows("first-run", "Get an engine").await;
     browser.shows("first-engine", "Use the built-in engine").await;
     for device in [Device::DESKTOP, Device::DARK, Device::PHONE] {
@@ -177,26 +174,93 @@ async fn without_an_engine_the_first_step_is_to_get_one() {
         assert_accessible(&browser, &format!("no engine, {device:?}")).await;
         browser.assert_fits_the_screen(&format!("{device:?}")).await;
     }
-    browser.click("#first-engine").await;
-    browser.shows("first-engine-note", "Restart Hob to use it").await;
-    let written = std::fs::read_to_string(home.path().join("config.toml")).unwrap();
-    assert!(written.contains("default = \"embedded\""), "{written}");
     // The engine starts.
-    engine.set_gone(false);
-    browser.until("document.getElementById('connection-text').textContent === 'ready'").await;
+    away.set_gone(false);
+    browser.until(READY).await;
     browser.shows("first-run", "Ask the first question").await;
     assert!(!browser.text("first-run").await.contains("Get an engine"));
 }
 
+async fn use_the_built_in_engine_on(device: Device) {
+    let inside = engine_inside();
+    let server = EngineServer::start(engine_that_is_away(), offered(&inside)).await;
+    inside.set_load_failure(Some("it needs 9.0 GB of memory, but the limit for models is 4.0 GB."));
+    let browser = Browser::open(device).await;
+    browser.go(&server.http.url("/")).await;
+    browser.shows("first-engine", "Use the built-in engine").await;
+    let choices = browser
+        .run("return [...document.getElementById('first-model').options].map(({ value }) => value)")
+        .await;
+    assert_eq!(choices, json!(["tiny", "small", "qwen3:0.6b"]));
+    choose(&browser, "small").await;
+    browser.shows("first-note", "'small' cannot be loaded: it needs 9.0 GB of memory").await;
+    assert_eq!(server.settings(), "");
+    assert_accessible(&browser, "an engine that cannot be used").await;
+    browser.assert_fits_the_screen("with a failure").await;
+
+    inside.set_load_failure(None);
+    browser.click("#first-engine").await;
+    browser.until(READY).await;
+    browser.until("document.querySelectorAll('#first-run .done').length === 1").await;
+    assert_eq!(done(&browser).await, json!(["Get a model"]));
+    assert_eq!(browser.text("notice").await, "");
+    assert!(server.settings().contains("default = \"embedded\""), "{}", server.settings());
+    browser.run("document.getElementById('question').focus()").await;
+    browser.press("Hello\u{e007}").await;
+    browser.shows("thread", "from inside").await;
+    assert_eq!(inside.requests().pop().unwrap().model, "small");
+}
+
+#[tokio::test]
+async fn the_built_in_engine_answers_the_first_question_without_a_restart() {
+    use_the_built_in_engine_on(Device::DESKTOP).await;
+}
+
+#[tokio::test]
+async fn the_built_in_engine_answers_the_first_question_without_a_restart_on_a_phone() {
+    use_the_built_in_engine_on(Device::PHONE).await;
+}
+
+#[tokio::test]
+async fn two_tabs_that_choose_the_built_in_engine_both_continue() {
+    let server = EngineServer::start(engine_that_is_away(), offered(&engine_inside())).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/")).await;
+    browser.shows("first-engine", "Use the built-in engine").await;
+    let first = browser.open_tab().await;
+    browser.bring_to_front().await;
+    browser.go(&server.http.url("/")).await;
+    browser.shows("first-engine", "Use the built-in engine").await;
+    choose(&browser, "small").await;
+    let second = browser.turn_to(first).await;
+    // This tab has not heard of it, because it was hidden.
+    choose(&browser, "tiny").await;
+    browser.bring_to_front().await;
+    browser.until(READY).await;
+    browser.until("document.querySelectorAll('#first-run .done').length === 1").await;
+    browser.turn_to(second).await;
+    browser.bring_to_front().await;
+    browser.until(READY).await;
+    assert!(!browser.text("first-run").await.contains("Get an engine"));
+}
+
+#[tokio::test]
+async fn a_build_without_the_built_in_engine_says_so() {
+    let server = EngineServer::start(engine_that_is_away(), None).await;
+    let browser = Browser::open(Device::PHONE).await;
+    browser.go(&server.http.url("/")).await;
+    browser.shows("first-problem", "built without the built-in engine").await;
+    assert_eq!(browser.text("first-engine").await, "");
+    assert_accessible(&browser, "no built-in engine").await;
+}
+
 #[tokio::test]
 async fn on_a_machine_that_was_used_before_an_engine_that_is_away_brings_no_first_steps() {
-    let home = tempfile::tempdir().unwrap();
-    let engine = Arc::new(ScriptedEngine::saying(&["hi"]).with_models(&["m"]));
-    engine.set_gone(true);
-    let (server, record) = server_of(&engine, &home).await;
+    let server = EngineServer::start(engine_that_is_away(), offered(&engine_inside())).await;
+    let record = &server.record;
     record.store().unwrap().record_batch(&[call(None, None)], record.prices()).unwrap();
     let browser = Browser::open(Device::DESKTOP).await;
-    browser.go(&server.url("/")).await;
+    browser.go(&server.http.url("/")).await;
     browser.shows("notice", "No engine answers.").await;
     browser.until("document.getElementById('first-run').dataset.known === 'false'").await;
     assert_eq!(browser.text("first-run").await, "");

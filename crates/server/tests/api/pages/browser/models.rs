@@ -187,6 +187,19 @@ async fn without_a_model_the_page_says_what_to_do() {
 }
 
 #[tokio::test]
+async fn without_an_engine_the_page_says_how_to_get_one() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    engine.set_gone(true);
+    let server = TestServer::start(Arc::clone(&engine) as _).await;
+    let browser = Browser::open(Device::PHONE).await;
+    browser.go(&server.url("/models")).await;
+    browser.shows("empty", "No engine answers. Start one").await;
+    assert_accessible(&browser, "no engine").await;
+    engine.set_gone(false);
+    browser.shows("models", "scripted").await;
+}
+
+#[tokio::test]
 async fn a_member_reads_one_sentence_on_the_models_page() {
     let team = TeamParts::open();
     let member = team.create("ana", KeyRole::Member, json!({})).await;

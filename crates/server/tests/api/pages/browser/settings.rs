@@ -92,6 +92,9 @@ async fn a_search_finds_settings_by_name_description_and_value() {
     browser.run("document.getElementById('find').value = ''").await;
     browser.click("#only-set").await;
     browser.shows("found", "2 of ").await;
+    browser.run("document.getElementById('find').focus()").await;
+    browser.press("no such setting").await;
+    browser.shows("found", "Search for other words, or clear the search.").await;
 }
 
 #[tokio::test]

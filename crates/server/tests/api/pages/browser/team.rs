@@ -52,7 +52,7 @@ async fn use_a_key_on(device: Device) {
     let server = team.start(loopback_config()).await;
     let browser = Browser::open(device).await;
     browser.go(&server.url("/team")).await;
-    browser.shows("no-keys", "No key yet").await;
+    browser.shows("no-keys", "No key yet. Create one above").await;
 
     click(&browser, "#create summary").await;
     for (field, text) in [

@@ -13,7 +13,7 @@ use super::{
     server_for, until, words,
 };
 use crate::pages::browser::axe::assert_accessible;
-use crate::pages::browser::chromium::Device;
+use crate::pages::browser::chromium::{Browser, Device};
 use crate::support::{FINISH, TestServer, engine_at, models};
 
 #[tokio::test]
@@ -128,22 +128,30 @@ async fn an_answer_that_another_tab_receives_does_not_look_broken() {
     assert_eq!(script_errors(&browser).await, Vec::<String>::new());
 }
 
-#[tokio::test]
-async fn two_tabs_agree() {
+/// On a narrow screen the list is hidden until its button is pressed.
+async fn show_list(browser: &Browser) {
+    browser.run("if (document.getElementById('menu').checkVisibility()) openList()").await;
+}
+
+async fn tabs_agree_on(device: Device) {
     let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
-    let browser = page_at(&server, Device::DESKTOP).await;
+    let browser = page_at(&server, device).await;
     ask_and_wait(&browser, "Hello").await;
     let address = browser.run("return location.href").await.as_str().unwrap().to_owned();
     let first = browser.open_tab().await;
+    browser.bring_to_front().await;
+    browser.set_device(device).await;
     browser.go(&address).await;
     browser.shows("thread", "Hello").await;
     ask_and_wait(&browser, "And more").await;
+    show_list(&browser).await;
     choose_in_list(&browser, "li", "Pin").await;
     browser.shows("list", "Pinned").await;
 
     let second = browser.turn_to(first).await;
     browser.bring_to_front().await;
     browser.shows("thread", "And more").await;
+    show_list(&browser).await;
     browser.shows("list", "Pinned").await;
     // Deleted there, it is gone here. The page that is closed deletes at once.
     let first = browser.turn_to(second).await;
@@ -155,6 +163,16 @@ async fn two_tabs_agree() {
     browser.shows("empty", "What is on your mind?").await;
     until(&browser, "document.querySelectorAll('#list li').length === 0").await;
     assert_eq!(get(&server, "/v1/chats").await["data"], json!([]));
+}
+
+#[tokio::test]
+async fn two_tabs_agree() {
+    tabs_agree_on(Device::DESKTOP).await;
+}
+
+#[tokio::test]
+async fn two_tabs_agree_on_a_phone() {
+    tabs_agree_on(Device::PHONE).await;
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod moving;
 mod rating;
 mod server;
 mod settings;
+mod smoothness;
 
 use std::sync::Arc;
 
