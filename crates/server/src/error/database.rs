@@ -10,7 +10,7 @@ use super::ApiError;
 /// Seconds after which a client should try again. A server that restarts is back by then.
 const RETRY_AFTER: u64 = 5;
 
-/// The same for a disk, which a person must see to.
+/// The same for a disk, which a person must repair.
 const RETRY_AFTER_DISK: u64 = 30;
 
 impl ApiError {
