@@ -19,7 +19,8 @@ test_faults() {
     if cargo nextest --version >/dev/null 2>&1; then
         step 'faults' cargo nextest run --workspace --run-ignored only -E 'package(hob) & test(/^faults::/)' "$@"
     else
-        step 'faults' cargo test --workspace --test cli -- --ignored faults:: "$@"
+        # Of several words, a test must match one. So the filter takes the place of the usual one.
+        step 'faults' cargo test --workspace --test cli -- --ignored "${@:-faults::}"
     fi
     say "./dev test --faults: passed in $SECONDS s"
 }

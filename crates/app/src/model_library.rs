@@ -355,6 +355,9 @@ fn file_step(name: &str, DownloadProgress { step, done, total }: DownloadProgres
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error;
+    use std::io;
+
     use super::*;
 
     fn files(spec: &str) -> LibrarySource {
@@ -387,6 +390,16 @@ mod tests {
             )
         );
         assert!(why("qwen9:8b", true).is_some_and(|message| message.contains("is not in the built-in list")));
+    }
+
+    #[test]
+    fn a_full_disk_is_known_as_the_cause_of_a_failed_download() {
+        let path = Path::new("/models/x.part").to_owned();
+        let full = PullError::DiskFull { path, source: io::ErrorKind::StorageFull.into() };
+        let error = LibraryError::from(full);
+        assert_eq!(error.reason(), LibraryFailure::Disk);
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+        assert_eq!(cause.map(io::Error::kind), Some(io::ErrorKind::StorageFull));
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
+use crate::disk_fault::DiskFault;
 use crate::postgres::QueryError;
 
 #[derive(Debug, Error)]
@@ -133,18 +134,81 @@ impl DatabaseError {
         }
     }
 
+    /// What is wrong with the disk, if that is the reason.
+    pub fn disk_fault(&self) -> Option<DiskFault> {
+        match self {
+            DatabaseError::Full { .. } | DatabaseError::ServerFull { .. } => Some(DiskFault::Full),
+            DatabaseError::ReadOnly { .. } => Some(DiskFault::ReadOnly),
+            DatabaseError::Directory { source, .. } | DatabaseError::Create { source, .. } => {
+                DiskFault::of_io(source)
+            }
+            DatabaseError::Open { .. }
+            | DatabaseError::Newer { .. }
+            | DatabaseError::Damaged { .. }
+            | DatabaseError::Busy { .. }
+            | DatabaseError::Failed { .. }
+            | DatabaseError::PasswordFile { .. }
+            | DatabaseError::Tls { .. }
+            | DatabaseError::ClientThread { .. }
+            | DatabaseError::Unreachable { .. }
+            | DatabaseError::LoginRefused { .. }
+            | DatabaseError::NoConnection { .. }
+            | DatabaseError::Overloaded { .. }
+            | DatabaseError::Standby { .. }
+            | DatabaseError::NewerSchema { .. }
+            | DatabaseError::NeedsExtension { .. }
+            | DatabaseError::QueryFailed { .. } => None,
+        }
+    }
+
     /// Converts an error of SQLite.
     pub fn explain(path: &Path, source: rusqlite::Error) -> Self {
+        let code = source.sqlite_error_code();
+        // SQLite names a full disk only where a write to the database or its log fails: a sync or a new file has another error.
+        let fault = match code {
+            Some(ErrorCode::DiskFull) => Some(DiskFault::Full),
+            Some(ErrorCode::ReadOnly) => Some(DiskFault::ReadOnly),
+            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => DiskFault::of_disk(path),
+            _ => None,
+        };
         let path = path.to_owned();
-        match source.sqlite_error_code() {
+        match fault {
+            Some(DiskFault::Full) => return DatabaseError::Full { path, source },
+            Some(DiskFault::ReadOnly) => return DatabaseError::ReadOnly { path, source },
+            None => {}
+        }
+        match code {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
                 DatabaseError::Damaged { path, source }
             }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => DatabaseError::Busy { path, source },
-            Some(ErrorCode::DiskFull) => DatabaseError::Full { path, source },
-            Some(ErrorCode::ReadOnly) => DatabaseError::ReadOnly { path, source },
             Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => DatabaseError::Open { path, source },
             _ => DatabaseError::Failed { path, source },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    fn explained(code: i32) -> DatabaseError {
+        let directory = tempfile::tempdir().expect("a directory");
+        let source = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        DatabaseError::explain(&directory.path().join("hob.db"), source)
+    }
+
+    #[test]
+    fn an_error_of_sqlite_names_the_fault_of_the_disk_and_no_other() {
+        assert_eq!(explained(ffi::SQLITE_FULL).disk_fault(), Some(DiskFault::Full));
+        assert_eq!(explained(ffi::SQLITE_READONLY).disk_fault(), Some(DiskFault::ReadOnly));
+        // The disk of the test has space.
+        let failed = explained(ffi::SQLITE_IOERR_WRITE);
+        assert!(matches!(failed, DatabaseError::Failed { .. }), "{failed:?}");
+        assert_eq!(failed.disk_fault(), None);
+        let closed = explained(ffi::SQLITE_CANTOPEN);
+        assert!(matches!(closed, DatabaseError::Open { .. }), "{closed:?}");
     }
 }

@@ -8,6 +8,7 @@
 mod batch_writer;
 mod change_watch;
 pub mod copy;
+mod disk_fault;
 mod error;
 mod lazy;
 pub mod postgres;
@@ -17,6 +18,7 @@ mod unreadable_column;
 
 pub use batch_writer::{BatchOptions, BatchSink, BatchWriter, FailureLog};
 pub use change_watch::ChangeWatch;
+pub use disk_fault::DiskFault;
 pub use error::DatabaseError;
 pub use lazy::LazyDatabase;
 pub use sqlite::database::{Database, Durability};

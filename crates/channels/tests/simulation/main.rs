@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::{SinkExt, StreamExt};
 use hob_channels::{Channel, ChannelMessage, ChannelStatus, GatewayOptions, GatewayTimeouts};
-use hob_channels::{HandlerResult, MessageHandler};
+use hob_channels::{HandlerResult, LiveReply, MessageHandler};
 use hob_testkit::simulation::{CALLER, SimulatedFaults, for_each_seed, simulation};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
@@ -109,7 +109,7 @@ impl Notebook {
 
 #[async_trait]
 impl MessageHandler for Notebook {
-    async fn handle(&self, message: &ChannelMessage) -> HandlerResult {
+    async fn handle(&self, message: &ChannelMessage, _: &dyn LiveReply) -> HandlerResult {
         sleep(Duration::from_millis(10)).await;
         self.0.lock().expect("no panic").push(message.content.clone());
         Ok(None)

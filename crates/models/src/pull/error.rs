@@ -75,8 +75,11 @@ pub enum PullError {
     Vanished { id: String, dir: PathBuf },
     #[error("'{name}' is not a valid file name. Rename it first.")]
     BadName { name: String },
-    #[error("the disk of {path} is full. Free some space, then pull again: it continues where it stopped.")]
-    DiskFull { path: PathBuf },
+    #[error(
+        "the disk of {path} is full ({source}). Free some space, then pull again: it continues where it \
+         stopped."
+    )]
+    DiskFull { path: PathBuf, source: io::Error },
     #[error("{path} cannot be {doing} ({source})")]
     Io {
         path: PathBuf,
@@ -92,7 +95,7 @@ impl PullError {
     pub(super) fn io(path: &Path, doing: &'static str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                PullError::DiskFull { path: path.to_owned() }
+                PullError::DiskFull { path: path.to_owned(), source }
             }
             _ => PullError::Io { path: path.to_owned(), doing, source },
         }
@@ -131,7 +134,10 @@ mod tests {
     fn a_full_disk_has_its_own_error() {
         let full = io::Error::from(io::ErrorKind::StorageFull);
         let error = PullError::io(Path::new("/models/x.part"), "written", full);
-        assert!(matches!(error, PullError::DiskFull { .. }));
+        assert_eq!(
+            error.to_string(),
+            "the disk of /models/x.part is full (no storage space). Free some space, then pull again: it continues where it stopped."
+        );
         let other = io::Error::from(io::ErrorKind::PermissionDenied);
         let error = PullError::io(Path::new("/models/x.part"), "written", other);
         assert_eq!(error.to_string(), "/models/x.part cannot be written (permission denied)");

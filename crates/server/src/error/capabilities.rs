@@ -1,5 +1,7 @@
 //! Errors of the services behind the routes as HTTP errors: asking, routing, channels, model files, memory, ratings, tasks.
 
+use std::error::Error;
+
 use axum::http::StatusCode;
 use hob_app::{LibraryError, LibraryFailure, RateError};
 use hob_channels::ChannelError;
@@ -52,14 +54,19 @@ impl From<KeyError> for ApiError {
                 code: Some("key_conflict"),
                 ..Self::new(StatusCode::CONFLICT, "invalid_request_error", message)
             },
-            KeyError::Database(_) | KeyError::Panicked => {
-                // The reason can name files.
-                tracing::error!(error = %message, "the keys cannot be read or changed");
-                let message = "the keys cannot be read or changed. The server's log has the reason";
-                let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
-                ApiError { code: Some("keys_unavailable"), ..error }
-            }
+            KeyError::Database(cause) => Self::of_store(&cause, Self::keys_failed(&message)),
+            KeyError::Panicked => Self::keys_failed(&message),
         }
+    }
+}
+
+impl ApiError {
+    /// The reason can name files, so it is only logged.
+    fn keys_failed(reason: &str) -> Self {
+        tracing::error!(error = %reason, "the keys cannot be read or changed");
+        let message = "the keys cannot be read or changed. The server's log has the reason";
+        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
+        ApiError { code: Some("keys_unavailable"), ..error }
     }
 }
 
@@ -86,9 +93,16 @@ impl From<SettingsError> for ApiError {
                 ..Self::new(StatusCode::CONFLICT, "invalid_request_error", message)
             },
             // Only the owner gets these. They name the file and the line.
-            SettingsError::Read(_) | SettingsError::Write(_) => {
-                tracing::error!(error = %message, "the configuration cannot be read or changed");
+            SettingsError::Read(_) => {
+                tracing::error!(error = %message, "the configuration cannot be read");
                 Self::settings_failed(message)
+            }
+            SettingsError::Write(cause) => {
+                tracing::error!(
+                    error = &cause as &(dyn Error + 'static),
+                    "the configuration cannot be changed"
+                );
+                Self::of_store(&cause, Self::settings_failed(message))
             }
         }
     }
@@ -145,7 +159,10 @@ impl From<LibraryError> for ApiError {
             (LibraryFailure::Impossible, _) => refused(StatusCode::BAD_REQUEST, "library_refused"),
             (LibraryFailure::Busy, _) => refused(StatusCode::CONFLICT, "model_busy"),
             (LibraryFailure::Source, _) => failed(StatusCode::BAD_GATEWAY),
-            (LibraryFailure::Disk, _) => failed(StatusCode::INTERNAL_SERVER_ERROR),
+            (LibraryFailure::Disk, error) => {
+                tracing::warn!(error = %message, "a model cannot be written or deleted");
+                Self::of_store(&error, failed(StatusCode::INTERNAL_SERVER_ERROR))
+            }
         }
     }
 }
@@ -192,7 +209,9 @@ impl From<DocumentLibraryError> for ApiError {
                 retry_after: Some(5),
                 ..Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message)
             },
-            DocumentLibraryError::Write { source, .. } => Self::memory_failed(format!("{message}: {source}")),
+            DocumentLibraryError::Write { source, .. } => {
+                Self::of_store(&source, Self::memory_failed(format!("{message}: {source}")))
+            }
         }
     }
 }

@@ -84,7 +84,8 @@ impl Drop for Server {
 }
 
 fn config(engine: &str, gateway: &str) -> String {
-    let mut text = "[server]\nhost = \"127.0.0.1\"\n[engine]\ndefault = \"vllm\"\n".to_owned();
+    let mut text =
+        "[server]\nannounce = false\nhost = \"127.0.0.1\"\n[engine]\ndefault = \"vllm\"\n".to_owned();
     for key in ["ollama", "vllm", "sglang", "llamacpp", "litellm"] {
         let host = if key == "vllm" { engine } else { NOWHERE };
         text += &format!("[engine.{key}]\nhost = \"{host}\"\n");

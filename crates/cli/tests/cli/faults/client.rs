@@ -18,6 +18,7 @@ pub struct Client {
 pub struct Answer {
     pub status: u16,
     pub body: Value,
+    pub retry_after: Option<String>,
 }
 
 impl Answer {
@@ -84,6 +85,8 @@ impl Client {
 async fn received(request: reqwest::RequestBuilder) -> Option<Answer> {
     let response = request.send().await.ok()?;
     let status = response.status().as_u16();
+    let retry_after = response.headers().get("retry-after");
+    let retry_after = retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned);
     let text = response.text().await.ok()?;
-    Some(Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::String(text)) })
+    Some(Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::String(text)), retry_after })
 }

@@ -9,15 +9,15 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::client::Client;
+use super::client::{Answer, Client};
 use super::outcome::databases;
 use super::report;
 use crate::home::{Home, engines_config};
 use crate::replicas::engine::{EngineLog, prompt};
 use crate::running::Running;
 
-/// Enough for a new home.
-const SIZE: &str = "size=6m";
+/// Enough for a new home, and for the write-ahead logs of both databases.
+const SIZE: &str = "size=12m";
 
 /// How long a server may take to write again. Only a failure takes as long.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -79,8 +79,11 @@ async fn ask(client: &Client, subject: &str) {
     assert_eq!(answer.status, 200, "chats continue: {answer:?}");
 }
 
+/// The number of changes below.
+const CHANGES: usize = 6;
+
 /// What must be stored: a path and a body.
-fn changes(number: usize) -> [(Method, &'static str, Value); 5] {
+fn changes(number: usize) -> [(Method, &'static str, Value); CHANGES - 1] {
     let task = json!({ "schedule_type": "interval", "schedule_value": 3600, "prompt": "Hello" });
     [
         (Method::POST, "/v1/chats", json!({ "title": format!("chat {number}") })),
@@ -91,15 +94,32 @@ fn changes(number: usize) -> [(Method, &'static str, Value); 5] {
     ]
 }
 
-/// Makes every change, and says which ones the server has acknowledged.
+/// Makes every change, and says which ones the server has acknowledged. The last two write files, the others the database.
 async fn change_all(client: &Client, number: usize) -> Vec<bool> {
     let mut acknowledged = Vec::new();
     for (method, path, body) in changes(number) {
         let answer = client.send(method, path, Some(&body)).await.expect("the server runs");
-        assert!(answer.is_success() || answer.status >= 500, "{path}: {answer:?}");
-        acknowledged.push(answer.is_success());
+        acknowledged.push(is_acknowledged(path, &answer));
     }
+    let answer = client.upload(&format!("{number}.md"), "The bakery opens.").await.expect("the server runs");
+    acknowledged.push(is_acknowledged("upload", &answer));
     acknowledged
+}
+
+/// Any other answer than a good one says that the disk is full.
+fn is_acknowledged(path: &str, answer: &Answer) -> bool {
+    if !answer.is_success() {
+        assert_refused(path, answer, "disk_full", "the disk is full, so nothing was saved");
+    }
+    answer.is_success()
+}
+
+/// The answer says what is wrong with the disk, that nothing was saved, and when to try again.
+fn assert_refused(path: &str, answer: &Answer, code: &str, words: &str) {
+    let error = &answer.body["error"];
+    assert_eq!((answer.status, error["code"].as_str()), (503, Some(code)), "{path}: {answer:?}");
+    assert!(error["message"].as_str().is_some_and(|text| text.starts_with(words)), "{path}: {answer:?}");
+    assert_eq!(answer.retry_after.as_deref(), Some("30"), "{path}: {answer:?}");
 }
 
 /// What is stored: the numbers of the chats, of the tasks and of the keys.
@@ -126,12 +146,13 @@ async fn a_full_disk_loses_nothing_and_the_server_recovers_without_a_restart() {
     let server = Running::start(&home, &[]).await;
     let client = Client::of(server.address());
     let mut rounds = vec![change_all(&client, 1).await];
-    assert_eq!(rounds[0], [true; 5]);
+    assert_eq!(rounds[0], [true; CHANGES]);
     ask(&client, "beforeq").await;
 
     let fill = disk.fill();
     let during = change_all(&client, 2).await;
-    assert!(during.contains(&false), "the disk is not full");
+    // The log of the database is far shorter than the length at which it begins anew, so it has no space of its own.
+    assert_eq!(during, [false; CHANGES], "the disk is not full");
     rounds.push(during);
     ask(&client, "duringq").await;
     assert_eq!(counts(&client).await, expected(&rounds));
@@ -140,7 +161,7 @@ async fn a_full_disk_loses_nothing_and_the_server_recovers_without_a_restart() {
     let recovered = async {
         for number in 3.. {
             let round = change_all(&client, number).await;
-            let is_good = round == [true; 5];
+            let is_good = round == [true; CHANGES];
             rounds.push(round);
             if is_good {
                 return;
@@ -181,8 +202,37 @@ async fn a_start_on_a_read_only_disk_names_the_file_and_changes_nothing() {
     let server = Running::start(&home, &[]).await;
     let client = Client::of(server.address());
     assert_eq!(counts(&client).await, expected(&rounds));
-    assert_eq!(change_all(&client, 2).await, [true; 5]);
+    assert_eq!(change_all(&client, 2).await, [true; CHANGES]);
     server.terminate().await;
     assert_eq!(databases(home.directory()), [""; 0]);
     report("read-only-disk", 3, "starts", 0);
+}
+
+#[tokio::test]
+#[ignore = "mounts a file system: ./dev test --faults"]
+async fn settings_on_a_read_only_disk_cannot_be_changed_until_it_is_writable() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let engines = EngineLog::default();
+    let engine = engines.start(0).await;
+    let config = disk.path().join("config.toml");
+    let text = engines_config(&[("vllm", &engine.url())]);
+    std::fs::write(&config, &text).expect("a file");
+    disk.remount("ro");
+    // Only the configuration is on it.
+    let home = Home::empty();
+    let mut command = home.hob(&["serve", "--port", "0"]);
+    command.env("HOB_CONFIG", &config);
+    let server = Running::of(command).await;
+    let client = Client::of(server.address());
+    let path = "/v1/settings";
+    let change = json!({ "settings": { "memory.chunk_size": 300 } });
+    let answer = client.send(Method::PATCH, path, Some(&change)).await.expect("the server runs");
+    assert_refused(path, &answer, "disk_read_only", "the disk is read-only, so nothing was saved");
+    assert_eq!(std::fs::read_to_string(&config).expect("a file"), text);
+
+    disk.remount("rw");
+    client.created(Method::PATCH, path, &change).await.expect("the server runs");
+    assert!(std::fs::read_to_string(&config).expect("a file").contains("chunk_size = 300"));
+    let ended = server.terminate().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
