@@ -269,5 +269,8 @@ impl PostgresDatabase {
 }
 
 #[cfg(test)]
+#[path = "migrations_tests.rs"]
+mod migrations_tests;
+#[cfg(test)]
 #[path = "database_tests.rs"]
 mod tests;
