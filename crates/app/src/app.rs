@@ -10,7 +10,7 @@ use hob_conversations::{ChatStore, ResponseStore, chat_store, response_store};
 use hob_core::engine::CLOUD;
 use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, KeyRing, ModelReason};
 use hob_db::postgres::PostgresDatabase;
-use hob_db::{DatabaseError, Storage};
+use hob_db::{DbResult, Storage};
 use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_keys::KeyService;
@@ -307,7 +307,7 @@ impl App {
 
     /// Connects to PostgreSQL, if it is used, and watches it until the app is closed. A server that cannot be reached now is not an
     /// error: the app answers without it, and uses it when it is back.
-    pub async fn watch_database(&self) -> Result<(), DatabaseError> {
+    pub async fn watch_database(&self) -> DbResult<()> {
         match &self.database_monitor {
             Some(monitor) => monitor.start().await,
             None => Ok(()),

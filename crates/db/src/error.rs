@@ -8,6 +8,9 @@ use thiserror::Error;
 
 use crate::postgres::QueryError;
 
+/// What a call to a database returns.
+pub type DbResult<T> = Result<T, DatabaseError>;
+
 #[derive(Debug, Error)]
 pub enum DatabaseError {
     #[error("cannot create the directory {}", path.display())]

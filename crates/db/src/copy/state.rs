@@ -3,7 +3,7 @@
 use rusqlite::{Transaction, params};
 
 use crate::postgres::{PostgresTransaction, QueryError};
-use crate::{Database, DatabaseError};
+use crate::{Database, DbResult};
 
 /// Its columns have the same names in both databases.
 const CREATE: &str = "
@@ -15,7 +15,7 @@ const CREATE: &str = "
     )";
 
 /// Deletes what is known of a copy, so that the file is like any other.
-pub fn forget_copy(target: &Database) -> Result<(), DatabaseError> {
+pub fn forget_copy(target: &Database) -> DbResult<()> {
     target.write(|transaction| transaction.execute_batch("DROP TABLE IF EXISTS database_copy"))
 }
 

@@ -16,7 +16,7 @@ use super::pool::{Connector, Pool};
 use super::query_error::QueryError;
 use super::transaction::PostgresTransaction;
 use crate::change_watch::ChangeWatch;
-use crate::{DatabaseError, Durability};
+use crate::{DatabaseError, DbResult, Durability};
 
 /// How often a transaction runs again that lost against another one.
 const MAX_CONFLICTS: u32 = 5;
@@ -76,10 +76,7 @@ enum Failure {
 }
 
 impl PostgresDatabase {
-    pub fn new(
-        options: PostgresOptions,
-        migrations: &'static [PostgresMigrations],
-    ) -> Result<Self, DatabaseError> {
+    pub fn new(options: PostgresOptions, migrations: &'static [PostgresMigrations]) -> DbResult<Self> {
         let connector = Connector::new(options)?;
         let server = connector.server().to_owned();
         let pool = Pool::new(connector).map_err(|source| DatabaseError::ClientThread { server, source })?;
@@ -99,7 +96,7 @@ impl PostgresDatabase {
     }
 
     /// Fails if the last attempt to connect found no server. Asks nothing, so it is fast.
-    pub fn check_known_state(&self) -> Result<(), DatabaseError> {
+    pub fn check_known_state(&self) -> DbResult<()> {
         let pool = &self.inner.pool;
         if pool.is_away() { Err(pool.away()) } else { Ok(()) }
     }
@@ -113,7 +110,7 @@ impl PostgresDatabase {
     pub fn read<T>(
         &self,
         work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> Result<T, DatabaseError> {
+    ) -> DbResult<T> {
         self.migrate()?;
         self.run(Mode::Read, work)
     }
@@ -126,7 +123,7 @@ impl PostgresDatabase {
     pub fn write<T>(
         &self,
         work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> Result<T, DatabaseError> {
+    ) -> DbResult<T> {
         self.write_with(Durability::PowerCut, work)
     }
 
@@ -135,13 +132,13 @@ impl PostgresDatabase {
         &self,
         durability: Durability,
         work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> Result<T, DatabaseError> {
+    ) -> DbResult<T> {
         self.migrate()?;
         self.run(Mode::Write(durability), work)
     }
 
     /// How many other connections with the name of this application use the database.
-    pub fn count_others(&self) -> Result<u64, DatabaseError> {
+    pub fn count_others(&self) -> DbResult<u64> {
         self.read(|transaction| {
             let sql = "
                 SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -151,20 +148,20 @@ impl PostgresDatabase {
     }
 
     /// A watch for changes that transactions announce with `notify`.
-    pub fn watch(&self, topic: &str) -> Result<ChangeWatch, DatabaseError> {
+    pub fn watch(&self, topic: &str) -> DbResult<ChangeWatch> {
         self.migrate()?;
         let Inner { pool, listener, .. } = &*self.inner;
         Ok(ChangeWatch::of_topic(listener.watch(topic, pool.connector(), self.runtime()?)))
     }
 
     /// The messages that transactions send with `send_message`, from now on.
-    pub fn messages(&self, topic: &str) -> Result<TopicMessages, DatabaseError> {
+    pub fn messages(&self, topic: &str) -> DbResult<TopicMessages> {
         self.migrate()?;
         let Inner { pool, listener, .. } = &*self.inner;
         Ok(listener.messages(topic, pool.connector(), self.runtime()?))
     }
 
-    fn runtime(&self) -> Result<&Runtime, DatabaseError> {
+    fn runtime(&self) -> DbResult<&Runtime> {
         let stopped = || explain(self.server(), QueryError::NoAnswer);
         self.inner.pool.runtime().ok_or_else(stopped)
     }
@@ -182,7 +179,7 @@ impl PostgresDatabase {
     }
 
     /// Creates the tables, if that has not been done. Every use does it first.
-    pub fn migrate(&self) -> Result<(), DatabaseError> {
+    pub fn migrate(&self) -> DbResult<()> {
         let Inner { migrations, is_migrated, migrating, .. } = &*self.inner;
         if is_migrated.load(Ordering::Acquire) {
             return Ok(());
@@ -210,7 +207,7 @@ impl PostgresDatabase {
         &self,
         mode: Mode,
         mut work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> Result<T, DatabaseError> {
+    ) -> DbResult<T> {
         let (mut conflicts, mut has_reconnected) = (0, false);
         loop {
             let error = match self.attempt(mode, &mut work) {

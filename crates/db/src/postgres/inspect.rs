@@ -6,7 +6,7 @@ use super::database::{Mode, PostgresDatabase};
 use super::migrations;
 use super::query_error::QueryError;
 use super::transaction::PostgresTransaction;
-use crate::DatabaseError;
+use crate::DbResult;
 
 const FACTS: &str = "
     SELECT current_setting('server_version'), current_setting('max_connections')::bigint,
@@ -55,7 +55,7 @@ pub enum ExtensionState {
 
 impl PostgresDatabase {
     /// Asks the server. Changes nothing, and runs no migration. Fails as a use of the database would.
-    pub fn inspect(&self) -> Result<PostgresState, DatabaseError> {
+    pub fn inspect(&self) -> DbResult<PostgresState> {
         let read = |transaction: &mut PostgresTransaction<'_>| {
             let behind = migrations::steps_behind(transaction, self.migrations())?;
             let row = transaction.query_one(FACTS, &[])?;

@@ -14,7 +14,7 @@ use axum::extract::rejection::PathRejection;
 use axum::http::Extensions;
 use hob_conversations::{ChatId, ChatStore, ResponseOwner};
 use hob_core::CallerRole;
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use serde::Serialize;
 
 use crate::error::ApiError;
@@ -76,7 +76,7 @@ impl CallerChats {
     async fn run<T: Send + 'static>(
         &self,
         state: &ServerState,
-        work: impl FnOnce(&dyn ChatStore, &ResponseOwner) -> Result<T, DatabaseError> + Send + 'static,
+        work: impl FnOnce(&dyn ChatStore, &ResponseOwner) -> DbResult<T> + Send + 'static,
     ) -> Result<T, ApiError> {
         let (store, owner) = (Arc::clone(&self.store), self.owner.clone());
         let done = state.blocking.run(move || work(store.as_ref(), &owner)).await;

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use hob_core::Moment;
 use hob_db::postgres::{PostgresDatabase, PostgresTransaction, QueryError, Row, SERVER_CLOCK, SqlText};
-use hob_db::{DatabaseError, Durability};
+use hob_db::{DbResult, Durability};
 
 use super::prune::{PruneSchedule, Stored};
 use super::{
@@ -37,7 +37,7 @@ impl PostgresResponseStore {
     fn write<T>(
         &self,
         work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> Result<T, DatabaseError> {
+    ) -> DbResult<T> {
         self.database.write(work)
     }
 
@@ -45,7 +45,7 @@ impl PostgresResponseStore {
     fn read_and_touch<T>(
         &self,
         work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> Result<T, DatabaseError> {
+    ) -> DbResult<T> {
         self.database.write_with(Durability::ProcessEnd, work)
     }
 
@@ -67,7 +67,7 @@ impl PostgresResponseStore {
 }
 
 impl ResponseStore for PostgresResponseStore {
-    fn check_known_state(&self) -> Result<(), DatabaseError> {
+    fn check_known_state(&self) -> DbResult<()> {
         self.database.check_known_state()
     }
 
@@ -77,7 +77,7 @@ impl ResponseStore for PostgresResponseStore {
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<Appended, DatabaseError> {
+    ) -> DbResult<Appended> {
         let is_due = self.responses.is_due(owner, response.body.len() + response.input.len());
         self.write(|transaction| {
             responses::save(transaction, owner, response, now)?;
@@ -94,14 +94,14 @@ impl ResponseStore for PostgresResponseStore {
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<Option<Appended>, DatabaseError> {
+    ) -> DbResult<Option<Appended>> {
         self.write(|transaction| match responses::update(transaction, owner, response, now)? {
             true => self.add(transaction, owner, append, now).map(Some),
             false => Ok(None),
         })
     }
 
-    fn renew(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
+    fn renew(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool> {
         // A lease that is lost with the server is renewed a moment later.
         self.database.write_with(Durability::ProcessEnd, |transaction| {
             let renewed = transaction.execute(
@@ -115,20 +115,15 @@ impl ResponseStore for PostgresResponseStore {
         })
     }
 
-    fn find(&self, owner: &ResponseOwner, id: &str) -> Result<Option<StoredResponse>, DatabaseError> {
+    fn find(&self, owner: &ResponseOwner, id: &str) -> DbResult<Option<StoredResponse>> {
         self.database.read(|transaction| responses::find(transaction, owner, id))
     }
 
-    fn chain(
-        &self,
-        owner: &ResponseOwner,
-        id: &str,
-        now: SystemTime,
-    ) -> Result<ResponseChain, DatabaseError> {
+    fn chain(&self, owner: &ResponseOwner, id: &str, now: SystemTime) -> DbResult<ResponseChain> {
         self.read_and_touch(|transaction| responses::chain(transaction, owner, id, now))
     }
 
-    fn delete(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
+    fn delete(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool> {
         self.write(|transaction| {
             let deleted = transaction.execute(
                 "DELETE FROM stored_response WHERE owner = $1 AND id = $2",
@@ -138,11 +133,7 @@ impl ResponseStore for PostgresResponseStore {
         })
     }
 
-    fn create_conversation(
-        &self,
-        owner: &ResponseOwner,
-        conversation: &StoredConversation,
-    ) -> Result<(), DatabaseError> {
+    fn create_conversation(&self, owner: &ResponseOwner, conversation: &StoredConversation) -> DbResult<()> {
         let StoredConversation { id, created, metadata } = conversation;
         let is_due = self.conversations.is_due(owner, metadata.len());
         self.write(|transaction| {
@@ -158,11 +149,7 @@ impl ResponseStore for PostgresResponseStore {
         })
     }
 
-    fn conversation(
-        &self,
-        owner: &ResponseOwner,
-        id: &str,
-    ) -> Result<Option<StoredConversation>, DatabaseError> {
+    fn conversation(&self, owner: &ResponseOwner, id: &str) -> DbResult<Option<StoredConversation>> {
         self.database.read(|transaction| {
             let row = transaction.query_opt(
                 "SELECT id, created, metadata FROM stored_conversation WHERE owner = $1 AND id = $2",
@@ -176,7 +163,7 @@ impl ResponseStore for PostgresResponseStore {
         })
     }
 
-    fn set_metadata(&self, owner: &ResponseOwner, id: &str, metadata: &str) -> Result<bool, DatabaseError> {
+    fn set_metadata(&self, owner: &ResponseOwner, id: &str, metadata: &str) -> DbResult<bool> {
         self.write(|transaction| {
             let changed = transaction.execute(
                 "UPDATE stored_conversation SET metadata = $3 WHERE owner = $1 AND id = $2",
@@ -186,7 +173,7 @@ impl ResponseStore for PostgresResponseStore {
         })
     }
 
-    fn delete_conversation(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
+    fn delete_conversation(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool> {
         self.write(|transaction| {
             let deleted = transaction.execute(
                 "DELETE FROM stored_conversation WHERE owner = $1 AND id = $2",
@@ -202,16 +189,11 @@ impl ResponseStore for PostgresResponseStore {
         id: &str,
         page: &ItemPage,
         now: SystemTime,
-    ) -> Result<FoundItems, DatabaseError> {
+    ) -> DbResult<FoundItems> {
         self.read_and_touch(|transaction| items::page(transaction, owner, id, page, now))
     }
 
-    fn item(
-        &self,
-        owner: &ResponseOwner,
-        id: &str,
-        item: &str,
-    ) -> Result<Option<ConversationItem>, DatabaseError> {
+    fn item(&self, owner: &ResponseOwner, id: &str, item: &str) -> DbResult<Option<ConversationItem>> {
         self.database.read(|transaction| items::find(transaction, owner, id, item))
     }
 
@@ -220,11 +202,11 @@ impl ResponseStore for PostgresResponseStore {
         owner: &ResponseOwner,
         append: &ConversationAppend,
         now: SystemTime,
-    ) -> Result<Appended, DatabaseError> {
+    ) -> DbResult<Appended> {
         self.write(|transaction| self.add(transaction, owner, Some(append), now))
     }
 
-    fn delete_item(&self, owner: &ResponseOwner, id: &str, item: &str) -> Result<bool, DatabaseError> {
+    fn delete_item(&self, owner: &ResponseOwner, id: &str, item: &str) -> DbResult<bool> {
         self.write(|transaction| items::delete(transaction, owner, id, item))
     }
 }

@@ -7,7 +7,7 @@ mod write;
 
 use std::time::SystemTime;
 
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use hob_db::postgres::{PostgresDatabase, PostgresMigrations};
 
 use super::limits::ChatLimits;
@@ -60,7 +60,7 @@ impl ConversationStore for PostgresConversationStore {
         chat: Option<ChatId>,
         turn: &ChatTurn,
         now: SystemTime,
-    ) -> Result<SavedTurn, DatabaseError> {
+    ) -> DbResult<SavedTurn> {
         let room = write::Room { owner, limits: self.limits(owner), now };
         self.database.write(|transaction| write::add(transaction, &room, chat, turn))
     }
@@ -71,30 +71,30 @@ impl ConversationStore for PostgresConversationStore {
         saved: SavedTurn,
         turn: &ChatTurn,
         now: SystemTime,
-    ) -> Result<SavedTurn, DatabaseError> {
+    ) -> DbResult<SavedTurn> {
         let room = write::Room { owner, limits: self.limits(owner), now };
         self.database.write(|transaction| write::replace(transaction, &room, saved, turn))
     }
 
-    fn forget(&self, owner: &ResponseOwner, chat: ChatId) -> Result<bool, DatabaseError> {
+    fn forget(&self, owner: &ResponseOwner, chat: ChatId) -> DbResult<bool> {
         self.database.write(|transaction| write::forget(transaction, owner, chat))
     }
 
-    fn list(&self, owner: &ResponseOwner, most: usize) -> Result<Vec<ChatSummary>, DatabaseError> {
+    fn list(&self, owner: &ResponseOwner, most: usize) -> DbResult<Vec<ChatSummary>> {
         self.database.read(|transaction| read::page(transaction, owner, None, ChatCursor::START, most))
     }
 
-    fn latest(&self, owner: &ResponseOwner) -> Result<Option<ChatId>, DatabaseError> {
+    fn latest(&self, owner: &ResponseOwner) -> DbResult<Option<ChatId>> {
         self.database.read(|transaction| read::latest(transaction, owner))
     }
 
-    fn get(&self, owner: &ResponseOwner, chat: ChatId) -> Result<Option<Conversation>, DatabaseError> {
+    fn get(&self, owner: &ResponseOwner, chat: ChatId) -> DbResult<Option<Conversation>> {
         self.database.read(|transaction| read::conversation(transaction, owner, chat))
     }
 }
 
 impl ChatStore for PostgresConversationStore {
-    fn page(&self, owner: &ResponseOwner, query: &ChatPageQuery) -> Result<ChatPage, DatabaseError> {
+    fn page(&self, owner: &ResponseOwner, query: &ChatPageQuery) -> DbResult<ChatPage> {
         self.database.read(|transaction| chats::page(transaction, owner, query))
     }
 
@@ -103,26 +103,21 @@ impl ChatStore for PostgresConversationStore {
         owner: &ResponseOwner,
         chat: &NewChat,
         now: SystemTime,
-    ) -> Result<Option<ChatSummary>, DatabaseError> {
+    ) -> DbResult<Option<ChatSummary>> {
         let room = write::Room { owner, limits: self.limits(owner), now };
         self.database.write(|transaction| chats::create(transaction, &room, chat))
     }
 
-    fn chat(&self, owner: &ResponseOwner, chat: ChatId) -> Result<Option<SavedChat>, DatabaseError> {
+    fn chat(&self, owner: &ResponseOwner, chat: ChatId) -> DbResult<Option<SavedChat>> {
         self.database.read(|transaction| read::chat(transaction, owner, chat))
     }
 
-    fn change(
-        &self,
-        owner: &ResponseOwner,
-        chat: ChatId,
-        change: &ChatChange,
-    ) -> Result<ChatChanged, DatabaseError> {
+    fn change(&self, owner: &ResponseOwner, chat: ChatId, change: &ChatChange) -> DbResult<ChatChanged> {
         let most = self.limits(owner).bytes;
         self.database.write(|transaction| chats::change(transaction, owner, chat, change, most))
     }
 
-    fn delete(&self, owner: &ResponseOwner, chat: ChatId) -> Result<bool, DatabaseError> {
+    fn delete(&self, owner: &ResponseOwner, chat: ChatId) -> DbResult<bool> {
         self.forget(owner, chat)
     }
 
@@ -132,7 +127,7 @@ impl ChatStore for PostgresConversationStore {
         chat: ChatId,
         question: &NewQuestion,
         now: SystemTime,
-    ) -> Result<TurnSaved, DatabaseError> {
+    ) -> DbResult<TurnSaved> {
         let room = write::Room { owner, limits: self.limits(owner), now };
         self.database.write(|transaction| chats::add_question(transaction, &room, chat, question))
     }
@@ -143,20 +138,16 @@ impl ChatStore for PostgresConversationStore {
         turn: SavedTurn,
         answer: &SavedAnswer,
         now: SystemTime,
-    ) -> Result<TurnSaved, DatabaseError> {
+    ) -> DbResult<TurnSaved> {
         let room = write::Room { owner, limits: self.limits(owner), now };
         self.database.write(|transaction| chats::save_answer(transaction, &room, turn, answer))
     }
 
-    fn assistants(&self, owner: &ResponseOwner) -> Result<Vec<SavedAssistant>, DatabaseError> {
+    fn assistants(&self, owner: &ResponseOwner) -> DbResult<Vec<SavedAssistant>> {
         self.database.read(|transaction| assistants::list(transaction, owner))
     }
 
-    fn assistant(
-        &self,
-        owner: &ResponseOwner,
-        id: AssistantId,
-    ) -> Result<Option<SavedAssistant>, DatabaseError> {
+    fn assistant(&self, owner: &ResponseOwner, id: AssistantId) -> DbResult<Option<SavedAssistant>> {
         self.database.read(|transaction| assistants::find(transaction, owner, id))
     }
 
@@ -165,7 +156,7 @@ impl ChatStore for PostgresConversationStore {
         owner: &ResponseOwner,
         name: &str,
         settings: &SavedSettings,
-    ) -> Result<Option<SavedAssistant>, DatabaseError> {
+    ) -> DbResult<Option<SavedAssistant>> {
         let most = self.limits(owner).assistants;
         self.database.write(|transaction| assistants::create(transaction, owner, name, settings, most))
     }
@@ -175,11 +166,11 @@ impl ChatStore for PostgresConversationStore {
         owner: &ResponseOwner,
         id: AssistantId,
         change: &AssistantChange,
-    ) -> Result<Option<SavedAssistant>, DatabaseError> {
+    ) -> DbResult<Option<SavedAssistant>> {
         self.database.write(|transaction| assistants::change(transaction, owner, id, change))
     }
 
-    fn delete_assistant(&self, owner: &ResponseOwner, id: AssistantId) -> Result<bool, DatabaseError> {
+    fn delete_assistant(&self, owner: &ResponseOwner, id: AssistantId) -> DbResult<bool> {
         self.database.write(|transaction| assistants::delete(transaction, owner, id))
     }
 }

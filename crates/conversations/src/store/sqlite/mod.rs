@@ -7,7 +7,7 @@ mod write;
 
 use std::time::SystemTime;
 
-use hob_db::{Database, DatabaseError, LazyDatabase, Migrations};
+use hob_db::{Database, DbResult, LazyDatabase, Migrations};
 use rusqlite::Transaction;
 
 use super::limits::ChatLimits;
@@ -53,14 +53,11 @@ impl SqliteConversationStore {
         self.limits.unwrap_or_else(|| ChatLimits::of(owner))
     }
 
-    fn open(&self) -> Result<Database, DatabaseError> {
+    fn open(&self) -> DbResult<Database> {
         self.database.open()
     }
 
-    fn write<T>(
-        &self,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, DatabaseError> {
+    fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> DbResult<T> {
         self.open()?.write(work)
     }
 }
@@ -72,7 +69,7 @@ impl ConversationStore for SqliteConversationStore {
         chat: Option<ChatId>,
         turn: &ChatTurn,
         now: SystemTime,
-    ) -> Result<SavedTurn, DatabaseError> {
+    ) -> DbResult<SavedTurn> {
         let room = write::Room { owner, limits: self.limits(owner), now };
         self.write(|transaction| write::add(transaction, &room, chat, turn))
     }
@@ -83,30 +80,30 @@ impl ConversationStore for SqliteConversationStore {
         saved: SavedTurn,
         turn: &ChatTurn,
         now: SystemTime,
-    ) -> Result<SavedTurn, DatabaseError> {
+    ) -> DbResult<SavedTurn> {
         let room = write::Room { owner, limits: self.limits(owner), now };
         self.write(|transaction| write::replace(transaction, &room, saved, turn))
     }
 
-    fn forget(&self, owner: &ResponseOwner, chat: ChatId) -> Result<bool, DatabaseError> {
+    fn forget(&self, owner: &ResponseOwner, chat: ChatId) -> DbResult<bool> {
         self.write(|transaction| write::forget(transaction, owner, chat))
     }
 
-    fn list(&self, owner: &ResponseOwner, most: usize) -> Result<Vec<ChatSummary>, DatabaseError> {
+    fn list(&self, owner: &ResponseOwner, most: usize) -> DbResult<Vec<ChatSummary>> {
         self.open()?.read(|connection| read::page(connection, owner, None, ChatCursor::START, most))
     }
 
-    fn latest(&self, owner: &ResponseOwner) -> Result<Option<ChatId>, DatabaseError> {
+    fn latest(&self, owner: &ResponseOwner) -> DbResult<Option<ChatId>> {
         self.open()?.read(|connection| read::latest(connection, owner))
     }
 
-    fn get(&self, owner: &ResponseOwner, chat: ChatId) -> Result<Option<Conversation>, DatabaseError> {
+    fn get(&self, owner: &ResponseOwner, chat: ChatId) -> DbResult<Option<Conversation>> {
         self.open()?.read(|connection| read::conversation(connection, owner, chat))
     }
 }
 
 impl ChatStore for SqliteConversationStore {
-    fn page(&self, owner: &ResponseOwner, query: &ChatPageQuery) -> Result<ChatPage, DatabaseError> {
+    fn page(&self, owner: &ResponseOwner, query: &ChatPageQuery) -> DbResult<ChatPage> {
         self.open()?.read(|connection| chats::page(connection, owner, query))
     }
 
@@ -115,26 +112,21 @@ impl ChatStore for SqliteConversationStore {
         owner: &ResponseOwner,
         chat: &NewChat,
         now: SystemTime,
-    ) -> Result<Option<ChatSummary>, DatabaseError> {
+    ) -> DbResult<Option<ChatSummary>> {
         let room = write::Room { owner, limits: self.limits(owner), now };
         self.write(|transaction| chats::create(transaction, &room, chat))
     }
 
-    fn chat(&self, owner: &ResponseOwner, chat: ChatId) -> Result<Option<SavedChat>, DatabaseError> {
+    fn chat(&self, owner: &ResponseOwner, chat: ChatId) -> DbResult<Option<SavedChat>> {
         self.open()?.read(|connection| read::chat(connection, owner, chat))
     }
 
-    fn change(
-        &self,
-        owner: &ResponseOwner,
-        chat: ChatId,
-        change: &ChatChange,
-    ) -> Result<ChatChanged, DatabaseError> {
+    fn change(&self, owner: &ResponseOwner, chat: ChatId, change: &ChatChange) -> DbResult<ChatChanged> {
         let most = self.limits(owner).bytes;
         self.write(|transaction| chats::change(transaction, owner, chat, change, most))
     }
 
-    fn delete(&self, owner: &ResponseOwner, chat: ChatId) -> Result<bool, DatabaseError> {
+    fn delete(&self, owner: &ResponseOwner, chat: ChatId) -> DbResult<bool> {
         self.forget(owner, chat)
     }
 
@@ -144,7 +136,7 @@ impl ChatStore for SqliteConversationStore {
         chat: ChatId,
         question: &NewQuestion,
         now: SystemTime,
-    ) -> Result<TurnSaved, DatabaseError> {
+    ) -> DbResult<TurnSaved> {
         let room = write::Room { owner, limits: self.limits(owner), now };
         self.write(|transaction| chats::add_question(transaction, &room, chat, question))
     }
@@ -155,20 +147,16 @@ impl ChatStore for SqliteConversationStore {
         turn: SavedTurn,
         answer: &SavedAnswer,
         now: SystemTime,
-    ) -> Result<TurnSaved, DatabaseError> {
+    ) -> DbResult<TurnSaved> {
         let room = write::Room { owner, limits: self.limits(owner), now };
         self.write(|transaction| chats::save_answer(transaction, &room, turn, answer))
     }
 
-    fn assistants(&self, owner: &ResponseOwner) -> Result<Vec<SavedAssistant>, DatabaseError> {
+    fn assistants(&self, owner: &ResponseOwner) -> DbResult<Vec<SavedAssistant>> {
         self.open()?.read(|connection| assistants::list(connection, owner))
     }
 
-    fn assistant(
-        &self,
-        owner: &ResponseOwner,
-        id: AssistantId,
-    ) -> Result<Option<SavedAssistant>, DatabaseError> {
+    fn assistant(&self, owner: &ResponseOwner, id: AssistantId) -> DbResult<Option<SavedAssistant>> {
         self.open()?.read(|connection| assistants::find(connection, owner, id))
     }
 
@@ -177,7 +165,7 @@ impl ChatStore for SqliteConversationStore {
         owner: &ResponseOwner,
         name: &str,
         settings: &SavedSettings,
-    ) -> Result<Option<SavedAssistant>, DatabaseError> {
+    ) -> DbResult<Option<SavedAssistant>> {
         let most = self.limits(owner).assistants;
         self.write(|transaction| assistants::create(transaction, owner, name, settings, most))
     }
@@ -187,11 +175,11 @@ impl ChatStore for SqliteConversationStore {
         owner: &ResponseOwner,
         id: AssistantId,
         change: &AssistantChange,
-    ) -> Result<Option<SavedAssistant>, DatabaseError> {
+    ) -> DbResult<Option<SavedAssistant>> {
         self.write(|transaction| assistants::change(transaction, owner, id, change))
     }
 
-    fn delete_assistant(&self, owner: &ResponseOwner, id: AssistantId) -> Result<bool, DatabaseError> {
+    fn delete_assistant(&self, owner: &ResponseOwner, id: AssistantId) -> DbResult<bool> {
         self.write(|transaction| assistants::delete(transaction, owner, id))
     }
 }

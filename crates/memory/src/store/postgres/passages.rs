@@ -1,6 +1,6 @@
 //! The text of chunks, with marked words of a question.
 
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use hob_db::postgres::{QueryError, Row};
 
 use super::memory_database::PostgresSnapshot;
@@ -20,7 +20,7 @@ pub(super) fn passages(
     snapshot: &PostgresSnapshot<'_, '_>,
     chunks: &[i64],
     query: Option<&WordQuery>,
-) -> Result<Vec<StoredPassage>, DatabaseError> {
+) -> DbResult<Vec<StoredPassage>> {
     snapshot.run(|transaction| {
         let rows = transaction.query(PASSAGES, &[&chunks])?;
         let mut passages = rows.iter().map(passage).collect::<Result<Vec<_>, _>>()?;

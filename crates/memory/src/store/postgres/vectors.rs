@@ -4,7 +4,7 @@
 //! An index needs one length of vectors, so each model with many vectors has its own, over its part of the table.
 
 use hob_db::postgres::{PostgresTransaction, QueryError, Row};
-use hob_db::{DatabaseError, Durability};
+use hob_db::{DbResult, Durability};
 
 use super::memory_database::{PostgresMemoryStore, PostgresSnapshot, Scope};
 use crate::quantise::normalise;
@@ -68,7 +68,7 @@ pub(super) fn without_vector(
     model: &str,
     after: i64,
     count: usize,
-) -> Result<Vec<ChunkText>, DatabaseError> {
+) -> DbResult<Vec<ChunkText>> {
     let count = count as i64;
     store.database.read(|transaction| {
         let rows = match find_model(transaction, model)? {
@@ -90,7 +90,7 @@ pub(super) fn without_vector(
     })
 }
 
-pub(super) fn count_without_vector(store: &PostgresMemoryStore, model: &str) -> Result<u64, DatabaseError> {
+pub(super) fn count_without_vector(store: &PostgresMemoryStore, model: &str) -> DbResult<u64> {
     store.database.read(|transaction| {
         let chunks: i64 = transaction
             .query_one("SELECT coalesce(sum(chunks), 0)::bigint FROM memory_source", &[])?
@@ -125,7 +125,7 @@ pub(super) fn count_vectors(
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get::<_, i64>(1)?.unsigned_abs()))).collect()
 }
 
-pub(super) fn has_vectors(store: &PostgresMemoryStore) -> Result<bool, DatabaseError> {
+pub(super) fn has_vectors(store: &PostgresMemoryStore) -> DbResult<bool> {
     store.database.read(|transaction| {
         // Without a model, the table of vectors may not exist.
         if transaction.query_opt("SELECT FROM memory_model LIMIT 1", &[])?.is_none() {
@@ -135,11 +135,7 @@ pub(super) fn has_vectors(store: &PostgresMemoryStore) -> Result<bool, DatabaseE
     })
 }
 
-pub(super) fn add_vectors(
-    store: &PostgresMemoryStore,
-    model: &str,
-    vectors: &[NewVector],
-) -> Result<(), DatabaseError> {
+pub(super) fn add_vectors(store: &PostgresMemoryStore, model: &str, vectors: &[NewVector]) -> DbResult<()> {
     let Some(dimensions) = vectors.first().map(|new| new.vector.len()) else { return Ok(()) };
     let dimensions = dimensions as i64;
     let mut new: Vec<&NewVector> =
@@ -227,7 +223,7 @@ fn find_model(transaction: &mut PostgresTransaction<'_>, name: &str) -> Result<O
 
 /// Builds the indexes of models that have many vectors and no index. Until then their vectors are compared in full. An index over
 /// vectors that are there is built much faster than one that gets them one by one.
-pub(super) fn build_indexes(store: &PostgresMemoryStore) -> Result<(), DatabaseError> {
+pub(super) fn build_indexes(store: &PostgresMemoryStore) -> DbResult<()> {
     let lacking = |transaction: &mut PostgresTransaction<'_>| {
         let rows = transaction.query(
             "SELECT id, dimensions FROM memory_model WHERE dimensions <= $1 \
@@ -279,7 +275,7 @@ pub(super) fn find_vectors(
     model: &str,
     vector: &[f32],
     count: usize,
-) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+) -> DbResult<Option<Vec<ChunkHit>>> {
     snapshot.run(|transaction| nearest(transaction, &snapshot.scope, model, vector, count))
 }
 

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use hob_db::postgres::{PostgresTransaction, QueryError};
 
 use super::memory_database::{PostgresMemoryStore, PostgresSnapshot, Scope, Statistics};
@@ -63,7 +63,7 @@ pub(super) fn find_words(
     snapshot: &PostgresSnapshot<'_, '_>,
     query: &WordQuery,
     count: usize,
-) -> Result<Vec<ChunkHit>, DatabaseError> {
+) -> DbResult<Vec<ChunkHit>> {
     snapshot.run(|transaction| {
         let terms: Vec<QueryTerm> = terms(snapshot.store, query)?.into_iter().flatten().collect();
         if terms.is_empty() {
@@ -79,7 +79,7 @@ pub(super) fn word_shares(
     snapshot: &PostgresSnapshot<'_, '_>,
     query: &WordQuery,
     hits: &[ChunkHit],
-) -> Result<Vec<f64>, DatabaseError> {
+) -> DbResult<Vec<f64>> {
     let chunks: Vec<i64> = hits.iter().map(|hit| hit.chunk).collect();
     snapshot.run(|transaction| {
         let terms: Vec<QueryTerm> = terms(snapshot.store, query)?.into_iter().flatten().collect();

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use hob_core::{FinishReason, Moment, UtcDay};
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use hob_db::postgres::{
     PostgresDatabase, PostgresTransaction, QueryError, Row, ToSql, TransactionEnd, Type, clean_name,
 };
@@ -139,7 +139,7 @@ pub(super) fn record_batch(
     unknown: &Mutex<Option<UnknownEnd>>,
     batch: &[Inference],
     prices: &Prices,
-) -> Result<(), DatabaseError> {
+) -> DbResult<()> {
     if batch.is_empty() || was_recorded(database, unknown, batch)? {
         return Ok(());
     }
@@ -164,7 +164,7 @@ fn was_recorded(
     database: &PostgresDatabase,
     unknown: &Mutex<Option<UnknownEnd>>,
     batch: &[Inference],
-) -> Result<bool, DatabaseError> {
+) -> DbResult<bool> {
     let mut unknown = unknown.lock();
     let Some(UnknownEnd { transaction: number, .. }) =
         unknown.as_ref().filter(|unknown| unknown.batch == fingerprint(batch))
