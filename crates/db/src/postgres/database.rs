@@ -13,7 +13,7 @@ use super::listener::{Listener, TopicMessages};
 use super::migrations::{self, NewerSchema, PostgresMigrations};
 use super::options::PostgresOptions;
 use super::pool::{Connector, Pool};
-use super::query_error::QueryError;
+use super::query_error::{QueryError, QueryResult};
 use super::transaction::PostgresTransaction;
 use crate::change_watch::ChangeWatch;
 use crate::{DatabaseError, DbResult, Durability};
@@ -107,10 +107,7 @@ impl PostgresDatabase {
     }
 
     /// Reads a consistent snapshot. `work` may run again after a broken connection. It must not use the database again.
-    pub fn read<T>(
-        &self,
-        work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> DbResult<T> {
+    pub fn read<T>(&self, work: impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>) -> DbResult<T> {
         self.migrate()?;
         self.run(Mode::Read, work)
     }
@@ -120,10 +117,7 @@ impl PostgresDatabase {
     ///
     /// Other transactions run at the same time: a row that is read and then changed must be read with `FOR UPDATE`, or the change
     /// must be one statement.
-    pub fn write<T>(
-        &self,
-        work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> DbResult<T> {
+    pub fn write<T>(&self, work: impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>) -> DbResult<T> {
         self.write_with(Durability::PowerCut, work)
     }
 
@@ -131,7 +125,7 @@ impl PostgresDatabase {
     pub fn write_with<T>(
         &self,
         durability: Durability,
-        work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
+        work: impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>,
     ) -> DbResult<T> {
         self.migrate()?;
         self.run(Mode::Write(durability), work)
@@ -206,7 +200,7 @@ impl PostgresDatabase {
     pub(super) fn run<T>(
         &self,
         mode: Mode,
-        mut work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
+        mut work: impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>,
     ) -> DbResult<T> {
         let (mut conflicts, mut has_reconnected) = (0, false);
         loop {
@@ -231,7 +225,7 @@ impl PostgresDatabase {
     fn attempt<T>(
         &self,
         mode: Mode,
-        work: &mut impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
+        work: &mut impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>,
     ) -> Result<T, Failure> {
         let pool = &self.inner.pool;
         let mut lent = pool.take().map_err(Failure::Connecting)?;

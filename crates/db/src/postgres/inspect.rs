@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::database::{Mode, PostgresDatabase};
 use super::migrations;
-use super::query_error::QueryError;
+use super::query_error::{QueryError, QueryResult};
 use super::transaction::PostgresTransaction;
 use crate::DbResult;
 
@@ -63,7 +63,7 @@ impl PostgresDatabase {
             transaction.query_one("SELECT 1", &[])?;
             // The first time includes preparing the statement.
             let latency = asked.elapsed();
-            let count = |column: usize, name: &'static str| -> Result<u64, QueryError> {
+            let count = |column: usize, name: &'static str| -> QueryResult<u64> {
                 u64::try_from(row.try_get::<_, i64>(column)?)
                     .map_err(|error| QueryError::unreadable(name, error))
             };

@@ -7,7 +7,7 @@ mod responses;
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresDatabase, PostgresTransaction, QueryError, Row, SERVER_CLOCK, SqlText};
+use hob_db::postgres::{PostgresDatabase, PostgresTransaction, QueryResult, Row, SERVER_CLOCK, SqlText};
 use hob_db::{DbResult, Durability};
 
 use super::prune::{PruneSchedule, Stored};
@@ -34,17 +34,14 @@ impl PostgresResponseStore {
     }
 
     /// An answer names its response, and other processes use it, so it must survive a crash of the server.
-    fn write<T>(
-        &self,
-        work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> DbResult<T> {
+    fn write<T>(&self, work: impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>) -> DbResult<T> {
         self.database.write(work)
     }
 
     /// Reads, and notes the time of the last use, which may be lost with the server.
     fn read_and_touch<T>(
         &self,
-        work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
+        work: impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>,
     ) -> DbResult<T> {
         self.database.write_with(Durability::ProcessEnd, work)
     }
@@ -56,7 +53,7 @@ impl PostgresResponseStore {
         owner: &ResponseOwner,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<Appended, QueryError> {
+    ) -> QueryResult<Appended> {
         let Some(append) = append else { return Ok(Appended::Yes) };
         let (appended, bytes) = items::append(transaction, owner, append, now)?;
         if appended == Appended::Yes && self.conversations.is_due(owner, bytes) {
@@ -211,6 +208,6 @@ impl ResponseStore for PostgresResponseStore {
     }
 }
 
-fn text(row: &Row, column: usize) -> Result<String, QueryError> {
+fn text(row: &Row, column: usize) -> QueryResult<String> {
     Ok(row.try_get::<_, SqlText<String>>(column)?.0)
 }

@@ -6,7 +6,7 @@
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryResult, SqlText};
 
 use crate::chat::ChatTurn;
 use crate::responses::ResponseOwner;
@@ -39,7 +39,7 @@ pub(super) fn add(
     room: &Room<'_>,
     chat: Option<ChatId>,
     turn: &ChatTurn,
-) -> Result<SavedTurn, QueryError> {
+) -> QueryResult<SavedTurn> {
     let known = match chat {
         Some(chat) if lock(transaction, room.owner, chat)? => Some(chat),
         Some(_) | None => None,
@@ -56,7 +56,7 @@ pub(super) fn replace(
     room: &Room<'_>,
     saved: SavedTurn,
     turn: &ChatTurn,
-) -> Result<SavedTurn, QueryError> {
+) -> QueryResult<SavedTurn> {
     let SavedTurn { chat, number } = saved;
     if !lock(transaction, room.owner, chat)? {
         return add(transaction, room, None, turn);
@@ -94,7 +94,7 @@ pub(super) fn forget(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
     chat: ChatId,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let deleted = transaction
         .execute("DELETE FROM chat WHERE id = $1 AND owner = $2", &[&chat.get(), &owner.as_str()])?;
     Ok(deleted > 0)
@@ -105,7 +105,7 @@ pub(super) fn lock(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
     chat: ChatId,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let row = transaction.query_opt(
         "SELECT 1 FROM chat WHERE id = $1 AND owner = $2 FOR UPDATE",
         &[&chat.get(), &owner.as_str()],
@@ -119,7 +119,7 @@ pub(super) fn begin(
     room: &Room<'_>,
     title: &str,
     settings: &str,
-) -> Result<ChatId, QueryError> {
+) -> QueryResult<ChatId> {
     transaction.lock(ROOM)?;
     let row = transaction.query_one(
         "INSERT INTO chat (owner, title, bytes, created, last_used, settings) VALUES ($1, $2, octet_length($4::text), $3, $3, $4) RETURNING id",
@@ -134,7 +134,7 @@ fn add_turn(
     room: &Room<'_>,
     chat: ChatId,
     turn: &ChatTurn,
-) -> Result<SavedTurn, QueryError> {
+) -> QueryResult<SavedTurn> {
     let ChatTurn { question, attachments, answer, ending, model } = turn;
     let (ending, state) = write_ending(*ending);
     let row = transaction.query_one(
@@ -181,7 +181,7 @@ pub(super) fn name_untitled(
     transaction: &mut PostgresTransaction<'_>,
     chat: ChatId,
     question: &str,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     transaction.execute(
         "UPDATE chat SET title = $2 WHERE id = $1 AND title = ''",
         &[&chat.get(), &SqlText(title(question))],
@@ -189,10 +189,7 @@ pub(super) fn name_untitled(
     Ok(())
 }
 
-pub(super) fn set_current(
-    transaction: &mut PostgresTransaction<'_>,
-    turn: SavedTurn,
-) -> Result<(), QueryError> {
+pub(super) fn set_current(transaction: &mut PostgresTransaction<'_>, turn: SavedTurn) -> QueryResult<()> {
     transaction.execute(
         "UPDATE chat SET current_turn = $2 WHERE id = $1",
         &[&turn.chat.get(), &turn.number.get()],
@@ -206,7 +203,7 @@ pub(super) fn touch(
     room: &Room<'_>,
     chat: ChatId,
     growth: i64,
-) -> Result<i64, QueryError> {
+) -> QueryResult<i64> {
     let row = transaction.query_one(
         "UPDATE chat SET last_used = $2, bytes = bytes + $3 WHERE id = $1 RETURNING bytes",
         &[&chat.get(), &room.microseconds(), &growth],
@@ -218,7 +215,7 @@ pub(super) fn touch(
 pub(super) fn totals(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
-) -> Result<(i64, i64), QueryError> {
+) -> QueryResult<(i64, i64)> {
     let row = transaction.query_one(
         "SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM chat WHERE owner = $1",
         &[&owner.as_str()],
@@ -233,7 +230,7 @@ fn prune(
     room: &Room<'_>,
     chat: ChatId,
     growth: i64,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     if touch(transaction, room, chat, growth)? > room.limits.chat_bytes {
         prune_turns(transaction, room, chat)?;
     }
@@ -245,11 +242,7 @@ fn prune(
 }
 
 /// Deletes the oldest turns of a conversation that has too many bytes.
-fn prune_turns(
-    transaction: &mut PostgresTransaction<'_>,
-    room: &Room<'_>,
-    chat: ChatId,
-) -> Result<(), QueryError> {
+fn prune_turns(transaction: &mut PostgresTransaction<'_>, room: &Room<'_>, chat: ChatId) -> QueryResult<()> {
     transaction.execute(
         &format!(
             "DELETE FROM chat_turn WHERE chat = $1 AND number IN (
@@ -266,7 +259,7 @@ fn prune_turns(
 }
 
 /// Notes the size of a chat: its settings and its turns.
-pub(super) fn count_bytes(transaction: &mut PostgresTransaction<'_>, chat: ChatId) -> Result<(), QueryError> {
+pub(super) fn count_bytes(transaction: &mut PostgresTransaction<'_>, chat: ChatId) -> QueryResult<()> {
     transaction.execute(
         &format!(
             "UPDATE chat SET bytes = octet_length(settings) + (
@@ -279,11 +272,7 @@ pub(super) fn count_bytes(transaction: &mut PostgresTransaction<'_>, chat: ChatI
 }
 
 /// Deletes the conversations that were not used for the longest time. One that another process changes now is in use, and stays.
-fn prune_chats(
-    transaction: &mut PostgresTransaction<'_>,
-    room: &Room<'_>,
-    chat: ChatId,
-) -> Result<(), QueryError> {
+fn prune_chats(transaction: &mut PostgresTransaction<'_>, room: &Room<'_>, chat: ChatId) -> QueryResult<()> {
     transaction.lock(ROOM)?;
     transaction.execute(
         "DELETE FROM chat WHERE id IN (

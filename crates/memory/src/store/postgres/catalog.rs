@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use hob_core::time::Moment;
 use hob_core::{CollectionName, CollectionSet};
-use hob_db::postgres::{QueryError, Row};
+use hob_db::postgres::{QueryResult, Row};
 use hob_db::{DbResult, Durability};
 
 use super::memory_database::{PostgresMemoryStore, Scope};
@@ -275,7 +275,7 @@ impl DocumentCatalog for PostgresMemoryStore {
     }
 }
 
-fn folder(row: &Row) -> Result<DocumentFolder, QueryError> {
+fn folder(row: &Row) -> QueryResult<DocumentFolder> {
     Ok(DocumentFolder {
         id: row.try_get(0)?,
         path: row.try_get(1)?,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use hob_core::CollectionSet;
 use hob_db::DbResult;
-use hob_db::postgres::{PostgresDatabase, PostgresMigrations, PostgresTransaction, QueryError};
+use hob_db::postgres::{PostgresDatabase, PostgresMigrations, PostgresTransaction, QueryError, QueryResult};
 use parking_lot::Mutex;
 
 use super::tokenizer::Tokenizer;
@@ -58,7 +58,7 @@ impl PostgresMemoryStore {
         })
     }
 
-    pub(super) fn explained<T>(&self, done: Result<T, QueryError>) -> DbResult<T> {
+    pub(super) fn explained<T>(&self, done: QueryResult<T>) -> DbResult<T> {
         done.map_err(|error| self.database.explain(error))
     }
 
@@ -123,7 +123,7 @@ pub(super) struct PostgresSnapshot<'a, 'c> {
 impl<'c> PostgresSnapshot<'_, 'c> {
     pub(super) fn run<T>(
         &self,
-        work: impl FnOnce(&mut PostgresTransaction<'c>) -> Result<T, QueryError>,
+        work: impl FnOnce(&mut PostgresTransaction<'c>) -> QueryResult<T>,
     ) -> DbResult<T> {
         work(&mut self.transaction.borrow_mut()).map_err(|error| {
             self.failure.replace(Some(error));

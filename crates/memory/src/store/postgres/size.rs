@@ -2,7 +2,7 @@
 
 use hob_core::time::Moment;
 use hob_db::DbResult;
-use hob_db::postgres::{QueryError, Row};
+use hob_db::postgres::{QueryError, QueryResult, Row};
 
 use super::memory_database::{PostgresMemoryStore, Scope};
 use super::vectors::count_vectors;
@@ -47,7 +47,7 @@ pub(super) fn size(store: &PostgresMemoryStore, scope: &Scope) -> DbResult<Memor
             database_bytes: number(6)?,
             vectors: vectors.iter().map(|(_, count)| count).sum(),
             models: vectors.into_iter().map(|(model, _)| model).collect(),
-            collections: collections.iter().map(collection).collect::<Result<_, QueryError>>()?,
+            collections: collections.iter().map(collection).collect::<QueryResult<_>>()?,
             last_indexed: row.try_get::<_, Option<i64>>(5)?.map(Moment::from_microseconds),
         })
     })
@@ -67,7 +67,7 @@ pub(super) fn check(store: &PostgresMemoryStore) -> DbResult<()> {
             let texts = rows
                 .iter()
                 .map(|row| Ok((row.try_get(1)?, row.try_get(2)?)))
-                .collect::<Result<Vec<(&str, &str)>, QueryError>>()?;
+                .collect::<QueryResult<Vec<(&str, &str)>>>()?;
             let mut newest = None;
             for (row, words) in rows.iter().zip(store.tokenizer.tokenize(&texts)?) {
                 let chunk: i64 = row.try_get(0)?;

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use hob_core::CollectionName;
 use hob_core::time::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, ToSql, Type};
+use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row, ToSql, Type};
 use hob_db::{DbResult, Durability};
 
 use super::memory_database::{PostgresMemoryStore, Scope};
@@ -56,7 +56,7 @@ pub(super) fn known_below(store: &PostgresMemoryStore, path: &str) -> DbResult<H
     })
 }
 
-fn stamp(row: &Row) -> Result<(String, SourceStamp), QueryError> {
+fn stamp(row: &Row) -> QueryResult<(String, SourceStamp)> {
     let hash: &[u8] = row.try_get(1)?;
     let stamp = SourceStamp {
         hash: hash.try_into().map_err(|error| QueryError::unreadable("hash", error))?,
@@ -151,7 +151,7 @@ pub(super) fn replace(
 pub(in crate::store) fn add_words(
     transaction: &mut PostgresTransaction<'_>,
     chunks: &[(i64, String, String)],
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     let texts: Vec<(&str, &str)> = chunks.iter().map(|(_, title, text)| (&**title, &**text)).collect();
     let words = Tokenizer::default().tokenize(&texts)?;
     let rows: Vec<(i64, i64, Vec<u8>)> = chunks
@@ -181,7 +181,7 @@ fn save_sources(
     sources: &[NewSource],
     rows: &[ChunkRow<'_>],
     indexed: i64,
-) -> Result<Vec<i64>, QueryError> {
+) -> QueryResult<Vec<i64>> {
     let mut words = vec![0_i64; sources.len()];
     for row in rows {
         words[row.source] += row.length;
@@ -210,7 +210,7 @@ fn save_sources(
     let ids = saved
         .iter()
         .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-        .collect::<Result<HashMap<&str, i64>, QueryError>>()?;
+        .collect::<QueryResult<HashMap<&str, i64>>>()?;
     let missing = || QueryError::unreadable("path", "a saved source has no row");
     paths.iter().map(|path| ids.get(path.as_str()).copied().ok_or_else(missing)).collect()
 }

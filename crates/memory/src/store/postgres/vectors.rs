@@ -3,7 +3,7 @@
 //! Vectors have length 1 and half precision, so that the inner product is the cosine of SQLite's search. All models share a table.
 //! An index needs one length of vectors, so each model with many vectors has its own, over its part of the table.
 
-use hob_db::postgres::{PostgresTransaction, QueryError, Row};
+use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row};
 use hob_db::{DbResult, Durability};
 
 use super::memory_database::{PostgresMemoryStore, PostgresSnapshot, Scope};
@@ -109,7 +109,7 @@ pub(super) fn count_without_vector(store: &PostgresMemoryStore, model: &str) -> 
 pub(super) fn count_vectors(
     transaction: &mut PostgresTransaction<'_>,
     scope: &Scope,
-) -> Result<Vec<(String, u64)>, QueryError> {
+) -> QueryResult<Vec<(String, u64)>> {
     // Without a model, the table of vectors may not exist.
     if transaction.query_opt("SELECT FROM memory_model LIMIT 1", &[])?.is_none() {
         return Ok(Vec::new());
@@ -166,11 +166,7 @@ pub(super) fn add_vectors(store: &PostgresMemoryStore, model: &str, vectors: &[N
 }
 
 /// The model, which is new or begins again if its vectors had another length.
-fn open_model(
-    transaction: &mut PostgresTransaction<'_>,
-    name: &str,
-    dimensions: i64,
-) -> Result<Model, QueryError> {
+fn open_model(transaction: &mut PostgresTransaction<'_>, name: &str, dimensions: i64) -> QueryResult<Model> {
     if let Some(known) = find_model(transaction, name)?
         && known.dimensions == dimensions
     {
@@ -193,7 +189,7 @@ fn open_model(
     Ok(Model { id: row.try_get(0)?, dimensions })
 }
 
-pub(in crate::store) fn create_table(transaction: &mut PostgresTransaction<'_>) -> Result<(), QueryError> {
+pub(in crate::store) fn create_table(transaction: &mut PostgresTransaction<'_>) -> QueryResult<()> {
     const NAME: &str = "pgvector";
     let version = "SELECT extversion FROM pg_extension WHERE extname = 'vector'";
     if transaction.query_opt(version, &[])?.is_none() {
@@ -215,7 +211,7 @@ pub(in crate::store) fn create_table(transaction: &mut PostgresTransaction<'_>) 
     transaction.run_script(CREATE_TABLE)
 }
 
-fn find_model(transaction: &mut PostgresTransaction<'_>, name: &str) -> Result<Option<Model>, QueryError> {
+fn find_model(transaction: &mut PostgresTransaction<'_>, name: &str) -> QueryResult<Option<Model>> {
     let row = transaction
         .query_opt("SELECT id, dimensions FROM memory_model WHERE name = $1", &[&storable(name)])?;
     row.map(|row| Ok(Model { id: row.try_get(0)?, dimensions: row.try_get(1)? })).transpose()
@@ -262,7 +258,7 @@ pub(super) fn build_indexes(store: &PostgresMemoryStore) -> DbResult<()> {
     })
 }
 
-fn chunks_in(transaction: &mut PostgresTransaction<'_>, scope: &Scope) -> Result<i64, QueryError> {
+fn chunks_in(transaction: &mut PostgresTransaction<'_>, scope: &Scope) -> QueryResult<i64> {
     let sql = format!(
         "SELECT coalesce(sum(chunks), 0)::bigint FROM memory_source WHERE {}",
         scope.has_source("id", "$1")
@@ -287,7 +283,7 @@ pub(super) fn nearest(
     model: &str,
     vector: &[f32],
     count: usize,
-) -> Result<Option<Vec<ChunkHit>>, QueryError> {
+) -> QueryResult<Option<Vec<ChunkHit>>> {
     let Some(model) = find_model(transaction, model)? else { return Ok(None) };
     let mut normal = normalise(vector);
     // A question of another length is compared as far as it goes, as in SQLite.

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
 use hob_core::{Moment, RequestSource};
-use hob_db::postgres::{PostgresDatabase, PostgresMigrations, PostgresTransaction, QueryError};
+use hob_db::postgres::{PostgresDatabase, PostgresMigrations, PostgresTransaction, QueryResult};
 use hob_db::{DbResult, Durability};
 
 use super::{LearnFn, NewRating, Ratings, RoutingStore, StoredDecision};
@@ -126,11 +126,7 @@ impl RoutingStore for PostgresRoutingStore {
 }
 
 /// The choice must be locked.
-fn learn(
-    transaction: &mut PostgresTransaction<'_>,
-    run: &str,
-    learn_fn: LearnFn<'_>,
-) -> Result<bool, QueryError> {
+fn learn(transaction: &mut PostgresTransaction<'_>, run: &str, learn_fn: LearnFn<'_>) -> QueryResult<bool> {
     let Some(mut stored) = decisions::find(transaction, run)? else { return Ok(false) };
     let mut record = knowledge::read_class(transaction, stored.decision.class)?;
     learn_fn(&mut stored, &mut record);
