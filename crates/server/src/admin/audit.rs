@@ -1,7 +1,5 @@
 //! The audit log: `GET /v1/audit` for the owner, and notes of changes that callers make over HTTP.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -13,7 +11,7 @@ use serde_json::json;
 use crate::error::ApiError;
 use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// The number of entries without `limit`, and the most.
 const DEFAULT_ENTRIES: usize = 50;
@@ -69,7 +67,7 @@ impl AuditVerification {
 }
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<AuditQuery>, QueryRejection>,
     extensions: Extensions,
 ) -> Result<Json<AuditPage>, ApiError> {

@@ -1,7 +1,5 @@
 //! `GET /v1/calls`: every recorded call, newest first, in pages. The owner sees all of them, a member sees its own.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -14,7 +12,7 @@ use super::key_request::begin_request;
 use crate::error::ApiError;
 use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 const DEFAULT_LIMIT: usize = 50;
 
@@ -46,7 +44,7 @@ struct CallList {
 }
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<CallsQuery>, QueryRejection>,
     extensions: Extensions,
 ) -> Result<Response, ApiError> {

@@ -19,7 +19,7 @@ use crate::admin::{audit, channel_senders, settings};
 use crate::error::{ApiError, LINK_ON_THE_MACHINE};
 use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 const DEFAULT_MESSAGES: usize = 50;
 
@@ -46,7 +46,7 @@ pub(crate) struct LinkReport {
 
 /// The status of each channel, and how messages are answered.
 pub(crate) async fn details(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     extensions: Extensions,
 ) -> Result<Json<Value>, ApiError> {
     RequestContext::check_owner(&extensions, "/v1/channels/details")?;
@@ -98,7 +98,7 @@ fn senders(rules: &InboundRules) -> Vec<Value> {
 
 /// The last messages in and out.
 pub(crate) async fn messages(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<MessagesQuery>, QueryRejection>,
     extensions: Extensions,
 ) -> Result<Json<Value>, ApiError> {
@@ -138,20 +138,14 @@ pub(crate) fn whatsapp() -> MethodRouter<Arc<ServerState>> {
     get(show_link).post(start_link).put(turn_on).delete(cancel_link)
 }
 
-async fn show_link(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Json<LinkReport>, ApiError> {
+async fn show_link(State(state): SharedState, extensions: Extensions) -> Result<Json<LinkReport>, ApiError> {
     RequestContext::check_owner(&extensions, "/v1/channels/whatsapp")?;
     Ok(Json(report(&state, &extensions)))
 }
 
 /// Starts an attempt, for the owner on this machine. Where the channel is on, its own process shows the code, and there is nothing to
 /// start.
-async fn start_link(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Json<LinkReport>, ApiError> {
+async fn start_link(State(state): SharedState, extensions: Extensions) -> Result<Json<LinkReport>, ApiError> {
     RequestContext::check_owner(&extensions, "/v1/channels/whatsapp")?;
     if !is_enabled(&state) {
         let linking = linking(&state)?;
@@ -166,10 +160,7 @@ async fn start_link(
 
 /// Turns the channel on in the configuration file, for the owner on this machine, once an account is linked. The file is reloaded then, and
 /// the server connects.
-async fn turn_on(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Json<LinkReport>, ApiError> {
+async fn turn_on(State(state): SharedState, extensions: Extensions) -> Result<Json<LinkReport>, ApiError> {
     RequestContext::check_owner(&extensions, "/v1/channels/whatsapp")?;
     if !is_enabled(&state) {
         if linking(&state)?.state() != LinkState::Linked {
@@ -186,7 +177,7 @@ async fn turn_on(
 }
 
 async fn cancel_link(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     extensions: Extensions,
 ) -> Result<Json<LinkReport>, ApiError> {
     RequestContext::check_owner(&extensions, "/v1/channels/whatsapp")?;

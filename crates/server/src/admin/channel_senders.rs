@@ -1,7 +1,5 @@
 //! `POST /v1/channels/approve`, and the senders of channels that the owner sees: those who wait, and those who are approved.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Request, State};
 use hob_channels::{ApprovedSender, ChannelError, ChannelService, PendingSender, shown_code};
@@ -13,13 +11,10 @@ use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// Approves the sender who got a code.
-pub(crate) async fn approve(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn approve(State(state): SharedState, request: Request) -> Result<Json<Value>, ApiError> {
     RequestContext::check_owner(request.extensions(), "/v1/channels/approve")?;
     let actor = RequestContext::actor(request.extensions());
     let body: Value = read(&read_json(request, &state.body_reader).await?)?;

@@ -3,7 +3,6 @@
 //! Anyone can list the channels. Only the owner can see the gateway's address and errors, and send: a message goes out in the
 //! owner's name.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -17,12 +16,12 @@ use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// A gateway that takes longer counts as not available.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(crate) async fn list(State(state): State<Arc<ServerState>>, extensions: Extensions) -> Json<Value> {
+pub(crate) async fn list(State(state): SharedState, extensions: Extensions) -> Json<Value> {
     let Some(channels) = state.system.channels() else {
         return Json(json!({ "channels": [], "message": ChannelError::NotConfigured.to_string() }));
     };
@@ -38,10 +37,7 @@ pub(crate) async fn list(State(state): State<Arc<ServerState>>, extensions: Exte
     Json(body)
 }
 
-pub(crate) async fn send(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn send(State(state): SharedState, request: Request) -> Result<Json<Value>, ApiError> {
     RequestContext::check_owner(request.extensions(), "/v1/channels/send")?;
     let body = read_json(request, &state.body_reader).await?;
     let message = SendRequest::parse(&body)?;
@@ -51,7 +47,7 @@ pub(crate) async fn send(
 }
 
 pub(crate) async fn status(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     extensions: Extensions,
 ) -> Result<Json<Value>, ApiError> {
     let channels = state.system.channels().ok_or(ChannelError::NotConfigured)?;

@@ -24,7 +24,7 @@ use crate::json::read;
 use crate::limits::body::{JsonBody, read_file, read_json};
 use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// Entries of a page without `limit`, and the most.
 const DEFAULT_ENTRIES: usize = 50;
@@ -160,7 +160,7 @@ impl<'a> DocumentCaller<'a> {
 }
 
 pub(crate) async fn collections(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     extensions: Extensions,
 ) -> Result<Response, ApiError> {
     let caller = DocumentCaller::of(&state, &extensions, "/v1/memory/collections")?;
@@ -186,7 +186,7 @@ pub(crate) async fn collections(
 }
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<ListQuery>, QueryRejection>,
     extensions: Extensions,
 ) -> Result<Response, ApiError> {
@@ -220,7 +220,7 @@ fn listed(document: StoredDocument, uploads: &FilePath) -> ListedDocument {
 
 /// Files that were not added. A member sees only uploaded ones: the names of other files are the owner's.
 pub(crate) async fn skipped(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<ListQuery>, QueryRejection>,
     extensions: Extensions,
 ) -> Result<Response, ApiError> {
@@ -257,10 +257,7 @@ fn page_of(query: &ListQuery) -> Result<(CatalogPage, usize), ApiError> {
 }
 
 /// What is being indexed. A member sees only uploads: folders are the owner's.
-pub(crate) async fn jobs(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Response, ApiError> {
+pub(crate) async fn jobs(State(state): SharedState, extensions: Extensions) -> Result<Response, ApiError> {
     let caller = DocumentCaller::of(&state, &extensions, "/v1/memory/jobs")?;
     let mut data = caller.library.jobs(&caller.allowed);
     data.retain(|job| caller.is_owner || job.kind == JobKind::Upload);
@@ -278,7 +275,7 @@ impl AsRef<[u8]> for FileBody {
 
 /// Stores a file and indexes it. Answers before that is done.
 pub(crate) async fn upload(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<UploadQuery>, QueryRejection>,
     request: Request,
 ) -> Result<(StatusCode, Json<IndexJob>), ApiError> {
@@ -313,7 +310,7 @@ pub(crate) async fn upload(
 }
 
 pub(crate) async fn forget(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
 ) -> Result<Json<ForgottenDocuments>, ApiError> {
     let caller = DocumentCaller::owner(&state, request.extensions(), "/v1/memory/forget")?;
@@ -333,7 +330,7 @@ pub(crate) async fn forget(
 }
 
 pub(crate) async fn forget_collection(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     name: Result<Path<String>, PathRejection>,
     extensions: Extensions,
 ) -> Result<Json<ForgottenDocuments>, ApiError> {

@@ -1,7 +1,5 @@
 //! `POST /v1/feedback`: a rating of an answer. For the owner only, because it changes which model others get.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Request, State};
 use hob_app::RatingResult;
@@ -12,7 +10,7 @@ use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// The body before it is checked.
 #[derive(Deserialize)]
@@ -33,10 +31,7 @@ pub(crate) struct Feedback {
     learnt: bool,
 }
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Json<Feedback>, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> Result<Json<Feedback>, ApiError> {
     RequestContext::check_owner(request.extensions(), "/v1/feedback")?;
     let body = read_json(request, &state.body_reader).await?;
     let (id, rating) = parse(&body)?;

@@ -1,8 +1,6 @@
 //! `/v1/memory/folders`: directories of the server's machine whose documents are in the memory. For the owner only, and new ones only from
 //! this machine: a key that is used elsewhere must not choose which files Hob reads.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
@@ -17,7 +15,7 @@ use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 const PATH: &str = "/v1/memory/folders";
 
@@ -59,7 +57,7 @@ pub(crate) struct RemovedFolder {
 }
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     extensions: Extensions,
 ) -> Result<Json<FolderList>, ApiError> {
     let caller = DocumentCaller::owner(&state, &extensions, PATH)?;
@@ -70,7 +68,7 @@ pub(crate) async fn list(
 
 /// Adds a folder and indexes it. Answers before that is done.
 pub(crate) async fn add(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
 ) -> Result<(StatusCode, Json<AddedFolder>), ApiError> {
     let caller = DocumentCaller::owner(&state, request.extensions(), PATH)?;
@@ -94,7 +92,7 @@ pub(crate) async fn add(
 
 /// Watches a folder or not.
 pub(crate) async fn patch(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
 ) -> Result<Json<DocumentFolder>, ApiError> {
@@ -111,7 +109,7 @@ pub(crate) async fn patch(
 
 /// Removes a folder, and its documents from the memory.
 pub(crate) async fn delete(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     extensions: Extensions,
 ) -> Result<Json<RemovedFolder>, ApiError> {

@@ -20,7 +20,7 @@ use crate::json::read;
 use crate::limits::body::read_json;
 use crate::pages::changes::{Audience, Topic};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 const PATH: &str = "/v1/keys";
 
@@ -86,7 +86,7 @@ pub(crate) struct KeyWithUsage {
 }
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     extensions: Extensions,
 ) -> Result<Json<KeyList>, ApiError> {
     let keys = keys_for_owner(&state, &extensions)?;
@@ -96,7 +96,7 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
 ) -> Result<(StatusCode, Json<KeyWithSecret>), ApiError> {
     let keys = keys_for_owner(&state, request.extensions())?;
@@ -113,7 +113,7 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     name: Name,
     extensions: Extensions,
 ) -> Result<Json<KeyWithUsage>, ApiError> {
@@ -124,7 +124,7 @@ pub(crate) async fn show(
 
 /// The key of this request.
 pub(crate) async fn show_own(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     extensions: Extensions,
 ) -> Result<Json<KeyWithUsage>, ApiError> {
     let keys = state.keys.as_ref().ok_or_else(ApiError::no_keys)?;
@@ -134,7 +134,7 @@ pub(crate) async fn show_own(
 }
 
 pub(crate) async fn patch(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     name: Name,
     request: Request,
 ) -> Result<Json<ApiKey>, ApiError> {
@@ -148,7 +148,7 @@ pub(crate) async fn patch(
 
 /// `DELETE` revokes.
 pub(crate) async fn revoke(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     name: Name,
     extensions: Extensions,
 ) -> Result<Json<ApiKey>, ApiError> {
@@ -158,7 +158,7 @@ pub(crate) async fn revoke(
 }
 
 pub(crate) async fn disable(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     name: Name,
     request: Request,
 ) -> Result<Json<ApiKey>, ApiError> {
@@ -168,7 +168,7 @@ pub(crate) async fn disable(
 }
 
 pub(crate) async fn enable(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     name: Name,
     request: Request,
 ) -> Result<Json<ApiKey>, ApiError> {
@@ -178,7 +178,7 @@ pub(crate) async fn enable(
 }
 
 pub(crate) async fn rotate(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     name: Name,
     request: Request,
 ) -> Result<Json<KeyWithSecret>, ApiError> {

@@ -18,7 +18,7 @@ use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::whole_number::WholeNumber;
 
 /// The number of passages without `top_k`, and the largest `top_k`.
@@ -44,10 +44,7 @@ pub(crate) struct StatsQuery {
     collection: Option<String>,
 }
 
-pub(crate) async fn search(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn search(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     let (memory, allowed) = memory_for(&state, request.extensions(), "/v1/memory/search")?;
     let key = RequestContext::rights(request.extensions()).key;
     let body = read_json(request, &state.body_reader).await?;
@@ -75,7 +72,7 @@ pub(crate) async fn search(
 }
 
 pub(crate) async fn stats(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<StatsQuery>, QueryRejection>,
     extensions: Extensions,
 ) -> Result<Response, ApiError> {

@@ -17,14 +17,11 @@ use crate::error::ApiError;
 use crate::limits::concurrency_limit::InFlightCounts;
 use crate::request_context::RequestContext;
 use crate::request_metrics::RequestMetrics;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn show(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     RequestContext::check_owner(request.extensions(), "/metrics")?;
     let (Some(metrics), Some(totals)) = (&state.metrics, state.system.metrics()) else {
         return Err(ApiError::no_metrics());

@@ -1,7 +1,6 @@
 //! `GET /v1/model-files`, `GET /v1/model-files/search` and `GET /v1/model-files/downloads`: what the models page shows to the owner. Models
 //! are downloaded and deleted with `/api/pull` and `/api/delete`.
 
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::Json;
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::error::ApiError;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// The days over which speeds are measured, and the most models with a speed.
 const SPEED_DAYS: u32 = 30;
@@ -89,7 +88,7 @@ struct EngineEntry {
 }
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     extensions: Extensions,
 ) -> Result<Json<ModelFiles>, ApiError> {
     RequestContext::check_owner(&extensions, "/v1/model-files")?;
@@ -184,7 +183,7 @@ impl From<&ModelInMemory> for LoadedOn {
 
 /// Searches the built-in list, and the model hub if there are words to search for.
 pub(crate) async fn search(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<SearchQuery>, QueryRejection>,
     extensions: Extensions,
 ) -> Result<Json<Value>, ApiError> {
@@ -220,7 +219,7 @@ pub(crate) async fn search(
 
 /// The downloads in progress, of all clients.
 pub(crate) async fn downloads(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     extensions: Extensions,
 ) -> Result<Json<Value>, ApiError> {
     RequestContext::check_owner(&extensions, "/v1/model-files/downloads")?;

@@ -1,7 +1,6 @@
 //! `GET /v1/savings`: what this server answered, what that would have cost in the cloud, and its current state.
 
 use std::mem;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::Json;
@@ -17,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ApiError;
 use crate::limits::concurrency_limit::InFlightCounts;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// The query parameters.
 #[derive(Deserialize)]
@@ -72,7 +71,7 @@ impl EnergyUse {
 }
 
 pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<SavingsQuery>, QueryRejection>,
     extensions: Extensions,
 ) -> Result<Response, ApiError> {

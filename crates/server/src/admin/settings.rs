@@ -20,7 +20,7 @@ use crate::pages::changes::{Audience, Topic};
 use crate::reload::is_reloaded;
 use crate::request_context::RequestContext;
 use crate::server_settings::ServerSettings;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 const PATH: &str = "/v1/settings";
 
@@ -104,7 +104,7 @@ pub(crate) struct ChangeReport {
 }
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     extensions: Extensions,
 ) -> Result<Json<SettingList>, ApiError> {
     let settings = settings_for_owner(&state, &extensions)?;
@@ -121,7 +121,7 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn change(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
 ) -> Result<Json<ChangeReport>, ApiError> {
     let settings = settings_for_owner(&state, request.extensions())?;

@@ -25,7 +25,7 @@ use crate::json::{check_model_name, read};
 use crate::limits::body::read_json;
 use crate::pages::changes::{Audience, Topic};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::whole_number::WholeNumber;
 
 const PATH: &str = "/v1/tasks";
@@ -131,7 +131,7 @@ pub(crate) struct DeletedTask {
 }
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     filter: Result<Query<TaskFilter>, QueryRejection>,
     request: Request,
 ) -> Result<Json<TaskList>, ApiError> {
@@ -147,7 +147,7 @@ pub(crate) async fn list(
 
 /// The next runs of a schedule. Creates nothing.
 pub(crate) async fn preview(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
 ) -> Result<Json<TaskPreview>, ApiError> {
     let caller = TaskCaller::of(&state, request.extensions())?;
@@ -164,7 +164,7 @@ pub(crate) async fn preview(
 }
 
 pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
 ) -> Result<(StatusCode, Json<Task>), ApiError> {
     let caller = TaskCaller::of(&state, request.extensions())?;
@@ -199,7 +199,7 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
 ) -> Result<Json<ShownTask>, ApiError> {
@@ -215,7 +215,7 @@ pub(crate) async fn show(
 }
 
 pub(crate) async fn delete(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
 ) -> Result<Json<DeletedTask>, ApiError> {
@@ -229,27 +229,15 @@ pub(crate) async fn delete(
     Ok(Json(DeletedTask { id: task.id, deleted: true }))
 }
 
-pub(crate) async fn pause(
-    state: State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<Task>, ApiError> {
+pub(crate) async fn pause(state: SharedState, id: Id, request: Request) -> Result<Json<Task>, ApiError> {
     change(&state, request, id, (TaskChange::Pause, "task.pause")).await
 }
 
-pub(crate) async fn resume(
-    state: State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<Task>, ApiError> {
+pub(crate) async fn resume(state: SharedState, id: Id, request: Request) -> Result<Json<Task>, ApiError> {
     change(&state, request, id, (TaskChange::Resume, "task.resume")).await
 }
 
-pub(crate) async fn cancel(
-    state: State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<Task>, ApiError> {
+pub(crate) async fn cancel(state: SharedState, id: Id, request: Request) -> Result<Json<Task>, ApiError> {
     change(&state, request, id, (TaskChange::Cancel, "task.cancel")).await
 }
 
@@ -278,7 +266,7 @@ async fn note(state: &ServerState, actor: AuditActor, action: &'static str, task
 
 /// Starts a run. Its result is in the logs.
 pub(crate) async fn run(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
 ) -> Result<(StatusCode, Json<TaskRun>), ApiError> {
@@ -289,7 +277,7 @@ pub(crate) async fn run(
 }
 
 pub(crate) async fn logs(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     length: Result<Query<LogsQuery>, QueryRejection>,
     request: Request,

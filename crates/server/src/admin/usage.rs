@@ -1,6 +1,5 @@
 //! `GET /v1/usage`: the calls of each key. The owner sees all of them, a member sees its own.
 
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::Json;
@@ -14,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// The longest report, in days.
 const MAX_DAYS: u32 = 3_660;
@@ -38,7 +37,7 @@ struct UsageReport {
 }
 
 pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<UsageQuery>, QueryRejection>,
     extensions: Extensions,
 ) -> Result<Response, ApiError> {

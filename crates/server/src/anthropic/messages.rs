@@ -15,21 +15,15 @@ use crate::answer::{self, Received, new_id};
 use crate::error::{ApiError, ErrorFormat};
 use crate::json::push_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::warning_header::with_warnings;
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());
     answer(&state, request).await.map_err(|error| as_written(error.for_caller(role)))
 }
 
-pub(crate) async fn count_tokens(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn count_tokens(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());
     count(&state, request).await.map_err(|error| as_written(error.for_caller(role)))
 }

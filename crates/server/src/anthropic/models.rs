@@ -1,11 +1,9 @@
 //! `GET /v1/models` and `GET /v1/models/{id}`. Clients of Anthropic's API, which send `anthropic-version`, get its form; all others
 //! get OpenAI's.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use hob_core::ModelKind;
@@ -15,10 +13,10 @@ use crate::error::{ApiError, ErrorFormat};
 use crate::openai::models as openai;
 use crate::request_context::RequestContext;
 use crate::request_id::ANTHROPIC_VERSION;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 pub(crate) async fn list(
-    state: State<Arc<ServerState>>,
+    state: SharedState,
     query: Result<Query<PageQuery>, QueryRejection>,
     headers: HeaderMap,
     extensions: Extensions,
@@ -31,7 +29,7 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn show(
-    state: State<Arc<ServerState>>,
+    state: SharedState,
     id: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
     extensions: Extensions,

@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::json::{push_json, read};
 use crate::limits::body::{read_json, rendered};
 use crate::pages::changes::Topic;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 const PATH: &str = "/v1/saved-assistants";
 
@@ -64,10 +64,7 @@ fn assistant_id(id: &str) -> Result<AssistantId, ApiError> {
     AssistantId::parse(id).ok_or_else(|| ApiError::no_such_assistant(id))
 }
 
-pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn list(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let peer = caller.peer;
     let render = move || {
@@ -81,7 +78,7 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
 ) -> Result<(StatusCode, Json<WireAssistant>), ApiError> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
@@ -96,11 +93,7 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(saved.into())))
 }
 
-async fn show(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<WireAssistant>, ApiError> {
+async fn show(State(state): SharedState, id: Id, request: Request) -> Result<Json<WireAssistant>, ApiError> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let id = read_id(id)?;
     let wanted = assistant_id(&id)?;
@@ -109,7 +102,7 @@ async fn show(
 }
 
 async fn change(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
 ) -> Result<Json<WireAssistant>, ApiError> {
@@ -126,7 +119,7 @@ async fn change(
 }
 
 async fn delete(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
 ) -> Result<Json<DeletedObject>, ApiError> {

@@ -1,6 +1,5 @@
 //! `/v1/chats`: lists, searches, creates, shows, changes and deletes chats.
 
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::Json;
@@ -21,7 +20,7 @@ use crate::json::{push_json, read};
 use crate::limits::body::{read_json, rendered};
 use crate::page_limit::page_limit;
 use crate::pages::changes::Topic;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 const PATH: &str = "/v1/chats";
 
@@ -62,7 +61,7 @@ struct ChangeBody {
 }
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<ListQuery>, QueryRejection>,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -97,7 +96,7 @@ fn parse_page(query: ListQuery) -> Result<ChatPageQuery, ApiError> {
 }
 
 pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
 ) -> Result<(StatusCode, Json<WireChat>), ApiError> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
@@ -111,11 +110,7 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(chat.into())))
 }
 
-pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn show(State(state): SharedState, id: Id, request: Request) -> Result<Response, ApiError> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let id = read_id(id)?;
     let chat = chat_id(&id)?;
@@ -132,7 +127,7 @@ pub(crate) async fn show(
 }
 
 pub(crate) async fn change(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
 ) -> Result<Json<WireChat>, ApiError> {
@@ -161,7 +156,7 @@ pub(crate) async fn change(
 }
 
 pub(crate) async fn delete(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
 ) -> Result<Json<DeletedObject>, ApiError> {

@@ -1,6 +1,5 @@
 //! `/v1/chats/{id}/turns`: saves a question before the model is asked, and its answer afterwards.
 
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::Json;
@@ -16,7 +15,7 @@ use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::{process, read_json};
 use crate::pages::changes::Topic;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 const PATH: &str = "/v1/chats";
 
@@ -28,7 +27,7 @@ struct QuestionBody {
 }
 
 pub(crate) async fn add(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
 ) -> Result<(StatusCode, Json<WireTurn>), ApiError> {
@@ -58,7 +57,7 @@ fn no_parent(id: &str) -> ApiError {
 }
 
 pub(crate) async fn answer(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     path: Result<Path<(String, String)>, PathRejection>,
     request: Request,
 ) -> Result<Json<WireTurn>, ApiError> {

@@ -15,13 +15,10 @@ use super::{chat_request, model_name, respond};
 use crate::answer::stream::StreamClient;
 use crate::answer::{self, Received, new_id};
 use crate::error::ApiError;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::warning_header::with_warnings;
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     respond(request, async |request| {
         let started = Instant::now();
         let received = answer::receive(&state, request, new_id("ollama-"), chat_request::parse).await?;

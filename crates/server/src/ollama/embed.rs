@@ -1,6 +1,5 @@
 //! `POST /api/embed`, and the older `POST /api/embeddings`.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Json;
@@ -21,7 +20,7 @@ use crate::answer::{self, Received, new_id};
 use crate::error::ApiError;
 use crate::json::{check_model_name, over_budget, read};
 use crate::openai::ignored_fields::IgnoredFields;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::warning_header::with_warnings;
 use crate::whole_number::WholeNumber;
 
@@ -66,10 +65,7 @@ struct EmbedAnswer<'a> {
 }
 
 /// Texts as vectors of length one.
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     respond(request, async |request| {
         let started = Instant::now();
         let (requested, warnings, embeddings) = vectors(&state, request, parse).await?;
@@ -88,10 +84,7 @@ pub(crate) async fn create(
 }
 
 /// One text as a vector, as the engine made it.
-pub(crate) async fn create_one(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create_one(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     respond(request, async |request| {
         let (_, warnings, embeddings) = vectors(&state, request, parse_one).await?;
         let vector = embeddings.and_then(|made| made.vectors.into_iter().next()).unwrap_or_default();

@@ -26,7 +26,7 @@ use crate::model_downloads::ListedDownload;
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::pages::changes::{Audience, Changes, Topic};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::warning_header::with_warnings;
 
 /// The bodies before they are checked.
@@ -61,10 +61,7 @@ struct PullLine {
 }
 
 /// Downloads a model. A client that hangs up stops the download; the next one resumes it.
-pub(crate) async fn pull(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn pull(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     respond(request, async |request| {
         let library = owners_library(&state, &request, "/api/pull")?;
         let actor = RequestContext::actor(request.extensions());
@@ -90,10 +87,7 @@ pub(crate) async fn pull(
 }
 
 /// Deletes a model.
-pub(crate) async fn delete(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn delete(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     respond(request, async |request| {
         let library = owners_library(&state, &request, "/api/delete")?;
         let actor = RequestContext::actor(request.extensions());
@@ -111,10 +105,7 @@ pub(crate) async fn delete(
 }
 
 /// Gives a model a second name, where its engine is an Ollama.
-pub(crate) async fn copy(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn copy(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     respond(request, async |request| {
         let library = owners_library(&state, &request, "/api/copy")?;
         let actor = RequestContext::actor(request.extensions());

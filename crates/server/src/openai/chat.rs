@@ -1,7 +1,5 @@
 //! `POST /v1/chat/completions`.
 
-use std::sync::Arc;
-
 use axum::extract::{Request, State};
 use axum::response::Response;
 use hob_core::Caller;
@@ -14,13 +12,10 @@ use crate::answer::{self, Received, new_id};
 use crate::error::ApiError;
 use crate::json::push_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::unix_time::unix_now;
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());
     answer(&state, request).await.map_err(|error| error.for_caller(role))
 }

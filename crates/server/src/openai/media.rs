@@ -17,7 +17,7 @@ use crate::answer::{self, Received, new_id};
 use crate::error::ApiError;
 use crate::json::{check_model_name, read};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// The types of content that are passed on by their name. Others would be read as a page of this server.
 const PASSED_ON: [&str; 8] = [
@@ -33,37 +33,27 @@ const PASSED_ON: [&str; 8] = [
 
 const NO_SNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
 
-pub(crate) async fn transcribe(
-    state: State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn transcribe(state: SharedState, request: Request) -> Result<Response, ApiError> {
     pass_on(state, request, MediaTask::Transcription).await
 }
 
-pub(crate) async fn translate(
-    state: State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn translate(state: SharedState, request: Request) -> Result<Response, ApiError> {
     pass_on(state, request, MediaTask::Translation).await
 }
 
-pub(crate) async fn speak(state: State<Arc<ServerState>>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn speak(state: SharedState, request: Request) -> Result<Response, ApiError> {
     pass_on(state, request, MediaTask::Speech).await
 }
 
-pub(crate) async fn draw(state: State<Arc<ServerState>>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn draw(state: SharedState, request: Request) -> Result<Response, ApiError> {
     pass_on(state, request, MediaTask::Image).await
 }
 
-pub(crate) async fn edit(state: State<Arc<ServerState>>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn edit(state: SharedState, request: Request) -> Result<Response, ApiError> {
     pass_on(state, request, MediaTask::ImageEdit).await
 }
 
-async fn pass_on(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-    task: MediaTask,
-) -> Result<Response, ApiError> {
+async fn pass_on(State(state): SharedState, request: Request, task: MediaTask) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());
     let answered = async {
         let run = new_id("media-");

@@ -1,7 +1,5 @@
 //! `POST /v1/rerank`, in the form of Jina and Cohere: documents in the order in which they answer a question.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -18,7 +16,7 @@ use crate::answer::{self, Received, new_id};
 use crate::error::ApiError;
 use crate::json::{over_budget, read};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 use crate::warning_header::with_warnings;
 use crate::whole_number::WholeNumber;
 
@@ -33,10 +31,7 @@ const OF_OTHER_APIS: [&str; 7] = [
     "truncation",
 ];
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());
     let answered = async {
         let Received { parsed, caller, client: _held } =

@@ -1,7 +1,5 @@
 //! `POST /tokenize` and `POST /detokenize`, in the forms of llama.cpp and of vLLM. An answer has the fields of both.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -20,14 +18,11 @@ use crate::answer::{self, Received, new_id};
 use crate::error::ApiError;
 use crate::json::{check_model_name, over_budget, read, read_bounded};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 use crate::warning_header::with_warnings;
 use crate::whole_number::TokenId;
 
-pub(crate) async fn split(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn split(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());
     let answered = async {
         let Received { parsed, caller, client: _held } =
@@ -39,10 +34,7 @@ pub(crate) async fn split(
     answered.await.map_err(|error: ApiError| error.for_caller(role))
 }
 
-pub(crate) async fn join(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn join(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());
     let answered = async {
         let Received { parsed, caller, client: _held } =

@@ -13,7 +13,7 @@ use crate::admin::key_request::begin_request;
 use crate::error::ApiError;
 use crate::limits::body::{JsonBody, read_bytes};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// Characters of a file name.
 const MAX_NAME_CHARS: usize = 300;
@@ -32,7 +32,7 @@ pub(crate) struct ReadDocument {
 }
 
 pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<DocumentQuery>, QueryRejection>,
     request: Request,
 ) -> Result<Json<ReadDocument>, ApiError> {

@@ -24,7 +24,7 @@ use super::changes::{Audience, Change, Topic};
 use crate::error::ApiError;
 use crate::limits::live_streams::StreamOwner;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// A topic is sent at most this often; what changes meanwhile is sent as one change.
 const TOPIC_PAUSE: Duration = Duration::from_secs(1);
@@ -32,10 +32,7 @@ const TOPIC_PAUSE: Duration = Duration::from_secs(1);
 /// The interval of comments that show that the connection is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-pub(crate) async fn watch(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn watch(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     let extensions = request.extensions();
     let key = RequestContext::key(extensions);
     let reader = match (RequestContext::role(extensions), key) {

@@ -1,7 +1,5 @@
 //! `POST /pages/markdown`: renders Markdown for the pages, so that browsers need no parser. It reads and stores nothing.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Request, State};
 use hob_text::markdown::{Continuation, MarkdownPiece, RenderedPieces, render};
@@ -10,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::{JsonBody, read_json};
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// Bytes of a text. The chat page accepts answers of 2 Mi characters, each of at most three bytes.
 const MAX_TEXT: usize = 8 << 20;
@@ -39,7 +37,7 @@ pub(crate) struct MarkdownPieces {
 }
 
 pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
 ) -> Result<Json<MarkdownPieces>, ApiError> {
     let JsonBody { bytes, permit } = read_json(request, &state.body_reader).await?;

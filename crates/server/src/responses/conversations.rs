@@ -25,7 +25,7 @@ use crate::error::ApiError;
 use crate::json::read;
 use crate::limits::body::{JsonBody, counted, process, read_json};
 use crate::openai::ignored_fields::IgnoredFields;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::warning_header::with_warnings;
 
 /// Items that a request may add.
@@ -70,10 +70,7 @@ fn object(conversation: &StoredConversation) -> Result<Value, ApiError> {
     }))
 }
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     let CallerStore { store, owner, .. } = CallerStore::of(&state, &request)?;
     let body = read_json(request, &state.body_reader).await?;
     let id = new_id("conv_");
@@ -128,11 +125,7 @@ fn noted(rest: &Map<String, Value>) -> IgnoredFields {
     ignored
 }
 
-async fn show(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<Value>, ApiError> {
+async fn show(State(state): SharedState, id: Id, request: Request) -> Result<Json<Value>, ApiError> {
     let stored = CallerStore::of(&state, &request)?;
     find(&state, stored, read_id(id)?).await
 }
@@ -148,11 +141,7 @@ async fn find(state: &ServerState, stored: CallerStore, id: String) -> Result<Js
     object(&found.ok_or_else(|| ApiError::no_such_conversation(&id))?).map(Json)
 }
 
-async fn update(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Response, ApiError> {
+async fn update(State(state): SharedState, id: Id, request: Request) -> Result<Response, ApiError> {
     let stored = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     let body = read_json(request, &state.body_reader).await?;
@@ -178,11 +167,7 @@ async fn update(
     }
 }
 
-async fn delete(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<Value>, ApiError> {
+async fn delete(State(state): SharedState, id: Id, request: Request) -> Result<Json<Value>, ApiError> {
     let CallerStore { store, owner, .. } = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     let deleted = id.clone();
@@ -194,7 +179,7 @@ async fn delete(
 }
 
 pub(crate) async fn list_items(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     query: Result<Query<PageQuery>, QueryRejection>,
     request: Request,
@@ -214,7 +199,7 @@ pub(crate) async fn list_items(
 }
 
 pub(crate) async fn add_items(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -247,7 +232,7 @@ fn read_item_path(path: ItemPath) -> Result<(String, String), ApiError> {
 }
 
 async fn show_item(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     path: ItemPath,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -262,7 +247,7 @@ async fn show_item(
 
 /// Answers with the conversation, as the API documents it.
 async fn delete_item(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     path: ItemPath,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {

@@ -21,21 +21,18 @@ use super::stored_body::{Keeper, StoredBody};
 use crate::answer::{self, Received, new_id, whole_response};
 use crate::error::ApiError;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::unix_time::unix_now;
 use crate::warning_header::with_warnings;
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());
     answer(state, request).await.map_err(|error| error.for_caller(role).with_param(as_written))
 }
 
 /// How many tokens the model would read.
 pub(crate) async fn count_input_tokens(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
 ) -> Result<Response, ApiError> {
     let role = RequestContext::role(request.extensions());

@@ -21,7 +21,7 @@ use crate::error::ApiError;
 use crate::limits::body::rendered;
 use crate::limits::peer_share::PeerKey;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// The id in the path.
 pub(super) type Id = Result<Path<String>, PathRejection>;
@@ -76,7 +76,7 @@ impl CallerStore {
 }
 
 pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     query: Result<Query<ShowQuery>, QueryRejection>,
     request: Request,
@@ -107,7 +107,7 @@ pub(crate) async fn show(
 }
 
 pub(crate) async fn delete(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
@@ -130,7 +130,7 @@ pub(crate) async fn delete(
 }
 
 pub(crate) async fn cancel(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -166,7 +166,7 @@ impl CallerStore {
 }
 
 pub(crate) async fn input_items(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     query: Result<Query<PageQuery>, QueryRejection>,
     request: Request,
