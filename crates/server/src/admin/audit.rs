@@ -8,7 +8,7 @@ use hob_keys::{AuditActor, AuditChain, AuditEntry, AuditFault, AuditService, Key
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
 use crate::state::{ServerState, SharedState};
@@ -70,7 +70,7 @@ pub(crate) async fn list(
     State(state): SharedState,
     query: Result<Query<AuditQuery>, QueryRejection>,
     extensions: Extensions,
-) -> Result<Json<AuditPage>, ApiError> {
+) -> ApiResult<Json<AuditPage>> {
     RequestContext::check_owner(&extensions, "/v1/audit")?;
     let audit = state.keys.as_ref().ok_or_else(ApiError::no_keys)?.audit();
     let Query(query) = query.map_err(|error| ApiError::malformed(error.body_text()))?;

@@ -12,7 +12,7 @@ use hob_channels::{ChannelError, ChannelService, ChannelStatus};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
@@ -37,7 +37,7 @@ pub(crate) async fn list(State(state): SharedState, extensions: Extensions) -> J
     Json(body)
 }
 
-pub(crate) async fn send(State(state): SharedState, request: Request) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn send(State(state): SharedState, request: Request) -> ApiResult<Json<Value>> {
     RequestContext::check_owner(request.extensions(), "/v1/channels/send")?;
     let body = read_json(request, &state.body_reader).await?;
     let message = SendRequest::parse(&body)?;
@@ -46,10 +46,7 @@ pub(crate) async fn send(State(state): SharedState, request: Request) -> Result<
     Ok(Json(json!({ "status": "sent", message.shape: message.channel })))
 }
 
-pub(crate) async fn status(
-    State(state): SharedState,
-    extensions: Extensions,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn status(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<Value>> {
     let channels = state.system.channels().ok_or(ChannelError::NotConfigured)?;
     let report = channels.report();
     let mut body = json!({
@@ -86,7 +83,7 @@ struct SendRequest {
 }
 
 impl SendRequest {
-    fn parse(body: &[u8]) -> Result<Self, ApiError> {
+    fn parse(body: &[u8]) -> ApiResult<Self> {
         let body: Value = read(body)?;
         if !body.is_object() {
             return Err(ApiError::malformed("the request body is wrong: expected an object"));
@@ -99,11 +96,7 @@ impl SendRequest {
 }
 
 /// The text in the first field, or in the second if the first is missing.
-fn either(
-    body: &Value,
-    first: &'static str,
-    second: &'static str,
-) -> Result<(&'static str, String), ApiError> {
+fn either(body: &Value, first: &'static str, second: &'static str) -> ApiResult<(&'static str, String)> {
     for key in [first, second] {
         if let Some(text) = text(body, key)? {
             if text.trim().is_empty() {
@@ -116,7 +109,7 @@ fn either(
 }
 
 /// The text in a field; `None` if it is missing or null.
-fn text(body: &Value, key: &str) -> Result<Option<String>, ApiError> {
+fn text(body: &Value, key: &str) -> ApiResult<Option<String>> {
     match &body[key] {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text.clone())),

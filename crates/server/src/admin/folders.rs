@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::audit;
 use super::documents::DocumentCaller;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
@@ -56,10 +56,7 @@ pub(crate) struct RemovedFolder {
     deleted: bool,
 }
 
-pub(crate) async fn list(
-    State(state): SharedState,
-    extensions: Extensions,
-) -> Result<Json<FolderList>, ApiError> {
+pub(crate) async fn list(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<FolderList>> {
     let caller = DocumentCaller::owner(&state, &extensions, PATH)?;
     let mut data = caller.library.folders().await?;
     data.retain(|folder| is_allowed(&caller.allowed, folder));
@@ -70,7 +67,7 @@ pub(crate) async fn list(
 pub(crate) async fn add(
     State(state): SharedState,
     request: Request,
-) -> Result<(StatusCode, Json<AddedFolder>), ApiError> {
+) -> ApiResult<(StatusCode, Json<AddedFolder>)> {
     let caller = DocumentCaller::owner(&state, request.extensions(), PATH)?;
     if !caller.may_add_folders {
         return Err(ApiError::folder_from_elsewhere());
@@ -95,7 +92,7 @@ pub(crate) async fn patch(
     State(state): SharedState,
     id: Id,
     request: Request,
-) -> Result<Json<DocumentFolder>, ApiError> {
+) -> ApiResult<Json<DocumentFolder>> {
     let caller = DocumentCaller::owner(&state, request.extensions(), PATH)?;
     let actor = RequestContext::actor(request.extensions());
     let id = known(&caller, id).await?;
@@ -112,7 +109,7 @@ pub(crate) async fn delete(
     State(state): SharedState,
     id: Id,
     extensions: Extensions,
-) -> Result<Json<RemovedFolder>, ApiError> {
+) -> ApiResult<Json<RemovedFolder>> {
     let caller = DocumentCaller::owner(&state, &extensions, PATH)?;
     let id = known(&caller, id).await?;
     let folder = caller.library.remove_folder(id).await?;
@@ -121,7 +118,7 @@ pub(crate) async fn delete(
 }
 
 /// The id of a folder that the caller may change. To others it does not exist.
-async fn known(caller: &DocumentCaller<'_>, id: Id) -> Result<i64, ApiError> {
+async fn known(caller: &DocumentCaller<'_>, id: Id) -> ApiResult<i64> {
     let Path(id) = id.map_err(|_| ApiError::malformed("the folder's id in the path is not valid UTF-8"))?;
     let id: i64 =
         id.parse().map_err(|_| ApiError::malformed("the folder's id in the path is not a number"))?;

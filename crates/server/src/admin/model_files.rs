@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::request_context::RequestContext;
 use crate::state::{ServerState, SharedState};
 
@@ -87,10 +87,7 @@ struct EngineEntry {
     hosts: Vec<String>,
 }
 
-pub(crate) async fn list(
-    State(state): SharedState,
-    extensions: Extensions,
-) -> Result<Json<ModelFiles>, ApiError> {
+pub(crate) async fn list(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<ModelFiles>> {
     RequestContext::check_owner(&extensions, "/v1/model-files")?;
     // An engine that does not answer is shown as such, so that the owner sees why there are no models.
     let (listed, message) = match state.system.described_models(CallerRole::Owner).await {
@@ -186,7 +183,7 @@ pub(crate) async fn search(
     State(state): SharedState,
     query: Result<Query<SearchQuery>, QueryRejection>,
     extensions: Extensions,
-) -> Result<Json<Value>, ApiError> {
+) -> ApiResult<Json<Value>> {
     RequestContext::check_owner(&extensions, "/v1/model-files/search")?;
     let Query(SearchQuery { query }) = query.map_err(|error| ApiError::malformed(error.body_text()))?;
     if query.chars().count() > MAX_QUERY {
@@ -218,10 +215,7 @@ pub(crate) async fn search(
 }
 
 /// The downloads in progress, of all clients.
-pub(crate) async fn downloads(
-    State(state): SharedState,
-    extensions: Extensions,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn downloads(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<Value>> {
     RequestContext::check_owner(&extensions, "/v1/model-files/downloads")?;
     Ok(Json(json!({ "object": "list", "data": state.downloads.list() })))
 }

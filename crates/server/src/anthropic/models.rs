@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use hob_core::ModelKind;
 
 use super::model_list::{AnthropicModel, AnthropicModelList, PageQuery};
-use crate::error::{ApiError, ErrorFormat};
+use crate::error::{ApiError, ApiResult, ErrorFormat};
 use crate::openai::models as openai;
 use crate::request_context::RequestContext;
 use crate::request_id::ANTHROPIC_VERSION;
@@ -46,7 +46,7 @@ async fn page(
     state: &ServerState,
     query: Result<Query<PageQuery>, QueryRejection>,
     extensions: &Extensions,
-) -> Result<AnthropicModelList, ApiError> {
+) -> ApiResult<AnthropicModelList> {
     let Query(query) = query.map_err(|error| ApiError::malformed(error.body_text()))?;
     let role = RequestContext::role(extensions);
     let listed = state
@@ -62,7 +62,7 @@ async fn model(
     state: &ServerState,
     id: Result<Path<String>, PathRejection>,
     extensions: &Extensions,
-) -> Result<AnthropicModel, ApiError> {
+) -> ApiResult<AnthropicModel> {
     let Path(id) = id.map_err(|_| ApiError::malformed("the model's id in the path is not valid UTF-8"))?;
     let rights = RequestContext::rights(extensions);
     let role = rights.role;

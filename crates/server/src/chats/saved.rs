@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::wire::{OpenChat, WireChat};
 use super::{CallerChats, DeletedObject, Id, chat_id, read_id};
 use crate::answer::json_response;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::{push_json, read};
 use crate::limits::body::{read_json, rendered};
 use crate::page_limit::page_limit;
@@ -64,7 +64,7 @@ pub(crate) async fn list(
     State(state): SharedState,
     query: Result<Query<ListQuery>, QueryRejection>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let Query(query) = query.map_err(|rejection| ApiError::malformed(rejection.body_text()))?;
     let query = parse_page(query)?;
@@ -80,7 +80,7 @@ pub(crate) async fn list(
     Ok(json_response(rendered(&state.blocking, &state.body_reader, peer, render).await?))
 }
 
-fn parse_page(query: ListQuery) -> Result<ChatPageQuery, ApiError> {
+fn parse_page(query: ListQuery) -> ApiResult<ChatPageQuery> {
     let ListQuery { query: words, limit, after } = query;
     let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let words = given(words);
@@ -98,7 +98,7 @@ fn parse_page(query: ListQuery) -> Result<ChatPageQuery, ApiError> {
 pub(crate) async fn create(
     State(state): SharedState,
     request: Request,
-) -> Result<(StatusCode, Json<WireChat>), ApiError> {
+) -> ApiResult<(StatusCode, Json<WireChat>)> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let body = read_json(request, &state.body_reader).await?;
     let CreateBody { title, settings } = read(&body)?;
@@ -110,7 +110,7 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(chat.into())))
 }
 
-pub(crate) async fn show(State(state): SharedState, id: Id, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn show(State(state): SharedState, id: Id, request: Request) -> ApiResult<Response> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let id = read_id(id)?;
     let chat = chat_id(&id)?;
@@ -126,11 +126,7 @@ pub(crate) async fn show(State(state): SharedState, id: Id, request: Request) ->
     Ok(json_response(rendered(&state.blocking, &state.body_reader, peer, render).await?))
 }
 
-pub(crate) async fn change(
-    State(state): SharedState,
-    id: Id,
-    request: Request,
-) -> Result<Json<WireChat>, ApiError> {
+pub(crate) async fn change(State(state): SharedState, id: Id, request: Request) -> ApiResult<Json<WireChat>> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let id = read_id(id)?;
     let body = read_json(request, &state.body_reader).await?;
@@ -159,7 +155,7 @@ pub(crate) async fn delete(
     State(state): SharedState,
     id: Id,
     request: Request,
-) -> Result<Json<DeletedObject>, ApiError> {
+) -> ApiResult<Json<DeletedObject>> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let id = read_id(id)?;
     let chat = chat_id(&id)?;

@@ -28,6 +28,9 @@ const TOO_MANY_WRONG_KEYS: &str = "too_many_wrong_keys";
 #[derive(Clone)]
 pub(crate) struct RefusalReason(pub(crate) String);
 
+/// The result of a handler, and of what it calls.
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
+
 /// An error of the server or of an engine.
 #[derive(Debug)]
 pub(crate) struct ApiError {

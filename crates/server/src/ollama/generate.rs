@@ -10,10 +10,10 @@ use super::chat::Conversation;
 use super::generate_request::{self, OllamaPrompt};
 use super::respond;
 use crate::answer::{self, Received, new_id};
-use crate::error::ApiError;
+use crate::error::ApiResult;
 use crate::state::SharedState;
 
-pub(crate) async fn create(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
         let started = Instant::now();
         let received = answer::receive(&state, request, new_id("ollama-"), generate_request::parse).await?;

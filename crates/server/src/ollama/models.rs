@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::model_entry::{Description, ModelEntry, RunningEntry};
 use super::{model_name, respond};
-use crate::error::{ApiError, ErrorFormat};
+use crate::error::{ApiError, ApiResult, ErrorFormat};
 use crate::json::{check_model_name, read};
 use crate::limits::body::read_json;
 use crate::openai::models::names_of_hob;
@@ -45,7 +45,7 @@ pub(crate) async fn version() -> Json<Value> {
 }
 
 /// Lists the models that this caller may use.
-pub(crate) async fn tags(State(state): SharedState, extensions: Extensions) -> Result<Response, ApiError> {
+pub(crate) async fn tags(State(state): SharedState, extensions: Extensions) -> ApiResult<Response> {
     let rights = RequestContext::rights(&extensions);
     let role = rights.role;
     let listed = state.system.listed_models(rights.clone()).await;
@@ -74,7 +74,7 @@ pub(crate) async fn ps(State(state): SharedState, extensions: Extensions) -> Res
 }
 
 /// Describes one model.
-pub(crate) async fn show(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn show(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
         let rights = RequestContext::rights(request.extensions());
         let body = read_json(request, &state.body_reader).await?;

@@ -8,7 +8,7 @@ use hob_core::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
 use hob_core::{CallerRights, CallerRole, ListedModel, ModelKind};
 
 use super::model_list::{Model, ModelList};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::request_context::RequestContext;
 use crate::state::{ServerState, SharedState};
 
@@ -68,7 +68,7 @@ pub(crate) async fn show(
     State(state): SharedState,
     id: Result<Path<String>, PathRejection>,
     extensions: Extensions,
-) -> Result<Json<Model>, ApiError> {
+) -> ApiResult<Json<Model>> {
     let Path(id) = id.map_err(|_| ApiError::malformed("the model's id in the path is not valid UTF-8"))?;
     let rights = RequestContext::rights(&extensions);
     let role = rights.role;

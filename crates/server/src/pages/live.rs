@@ -21,7 +21,7 @@ use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 
 use super::changes::{Audience, Change, Topic};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::live_streams::StreamOwner;
 use crate::request_context::RequestContext;
 use crate::state::SharedState;
@@ -32,7 +32,7 @@ const TOPIC_PAUSE: Duration = Duration::from_secs(1);
 /// The interval of comments that show that the connection is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-pub(crate) async fn watch(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn watch(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let extensions = request.extensions();
     let key = RequestContext::key(extensions);
     let reader = match (RequestContext::role(extensions), key) {

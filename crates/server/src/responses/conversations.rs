@@ -21,7 +21,7 @@ use super::item_pages::{PageQuery, item_list, nothing_after, parse_page};
 use super::metadata::check_metadata;
 use super::stored::{CallerStore, Id, read_id};
 use crate::answer::{json_response, new_id};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::{JsonBody, counted, process, read_json};
 use crate::openai::ignored_fields::IgnoredFields;
@@ -61,7 +61,7 @@ pub(crate) fn one_item() -> MethodRouter<Arc<ServerState>> {
 }
 
 /// A conversation as callers see it.
-fn object(conversation: &StoredConversation) -> Result<Value, ApiError> {
+fn object(conversation: &StoredConversation) -> ApiResult<Value> {
     Ok(json!({
         "id": conversation.id,
         "object": "conversation",
@@ -70,7 +70,7 @@ fn object(conversation: &StoredConversation) -> Result<Value, ApiError> {
     }))
 }
 
-pub(crate) async fn create(State(state): SharedState, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let CallerStore { store, owner, .. } = CallerStore::of(&state, &request)?;
     let body = read_json(request, &state.body_reader).await?;
     let id = new_id("conv_");
@@ -107,7 +107,7 @@ pub(crate) async fn create(State(state): SharedState, request: Request) -> Resul
 }
 
 /// The error for items that were not added.
-fn check_appended(appended: Appended, conversation: &str) -> Result<(), ApiError> {
+fn check_appended(appended: Appended, conversation: &str) -> ApiResult<()> {
     match appended {
         Appended::Yes => Ok(()),
         Appended::NoSuchConversation => Err(ApiError::no_such_conversation(conversation)),
@@ -125,12 +125,12 @@ fn noted(rest: &Map<String, Value>) -> IgnoredFields {
     ignored
 }
 
-async fn show(State(state): SharedState, id: Id, request: Request) -> Result<Json<Value>, ApiError> {
+async fn show(State(state): SharedState, id: Id, request: Request) -> ApiResult<Json<Value>> {
     let stored = CallerStore::of(&state, &request)?;
     find(&state, stored, read_id(id)?).await
 }
 
-async fn find(state: &ServerState, stored: CallerStore, id: String) -> Result<Json<Value>, ApiError> {
+async fn find(state: &ServerState, stored: CallerStore, id: String) -> ApiResult<Json<Value>> {
     let CallerStore { store, owner, .. } = stored;
     let wanted = id.clone();
     let found = state
@@ -141,7 +141,7 @@ async fn find(state: &ServerState, stored: CallerStore, id: String) -> Result<Js
     object(&found.ok_or_else(|| ApiError::no_such_conversation(&id))?).map(Json)
 }
 
-async fn update(State(state): SharedState, id: Id, request: Request) -> Result<Response, ApiError> {
+async fn update(State(state): SharedState, id: Id, request: Request) -> ApiResult<Response> {
     let stored = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     let body = read_json(request, &state.body_reader).await?;
@@ -167,7 +167,7 @@ async fn update(State(state): SharedState, id: Id, request: Request) -> Result<R
     }
 }
 
-async fn delete(State(state): SharedState, id: Id, request: Request) -> Result<Json<Value>, ApiError> {
+async fn delete(State(state): SharedState, id: Id, request: Request) -> ApiResult<Json<Value>> {
     let CallerStore { store, owner, .. } = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     let deleted = id.clone();
@@ -183,7 +183,7 @@ pub(crate) async fn list_items(
     id: Id,
     query: Result<Query<PageQuery>, QueryRejection>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let stored = CallerStore::of(&state, &request)?;
     let page = parse_page(query)?;
     let id = read_id(id)?;
@@ -198,11 +198,7 @@ pub(crate) async fn list_items(
     stored.answer(&state, render).await
 }
 
-pub(crate) async fn add_items(
-    State(state): SharedState,
-    id: Id,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn add_items(State(state): SharedState, id: Id, request: Request) -> ApiResult<Response> {
     let CallerStore { store, owner, .. } = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     let JsonBody { bytes, permit } = read_json(request, &state.body_reader).await?;
@@ -226,16 +222,12 @@ pub(crate) async fn add_items(
 /// The ids of a conversation and of an item in the path.
 type ItemPath = Result<Path<(String, String)>, PathRejection>;
 
-fn read_item_path(path: ItemPath) -> Result<(String, String), ApiError> {
+fn read_item_path(path: ItemPath) -> ApiResult<(String, String)> {
     let Path(ids) = path.map_err(|rejection| ApiError::malformed(rejection.body_text()))?;
     Ok(ids)
 }
 
-async fn show_item(
-    State(state): SharedState,
-    path: ItemPath,
-    request: Request,
-) -> Result<Response, ApiError> {
+async fn show_item(State(state): SharedState, path: ItemPath, request: Request) -> ApiResult<Response> {
     let stored = CallerStore::of(&state, &request)?;
     let (id, wanted) = read_item_path(path)?;
     let render = move |CallerStore { store, owner, .. }: &CallerStore| {
@@ -246,11 +238,7 @@ async fn show_item(
 }
 
 /// Answers with the conversation, as the API documents it.
-async fn delete_item(
-    State(state): SharedState,
-    path: ItemPath,
-    request: Request,
-) -> Result<Json<Value>, ApiError> {
+async fn delete_item(State(state): SharedState, path: ItemPath, request: Request) -> ApiResult<Json<Value>> {
     let stored = CallerStore::of(&state, &request)?;
     let (id, item) = read_item_path(path)?;
     let (store, owner) = (Arc::clone(&stored.store), stored.owner.clone());
@@ -263,11 +251,7 @@ async fn delete_item(
 }
 
 /// Items that can be part of a conversation, with ids.
-fn checked(
-    items: Vec<Value>,
-    suffix: &str,
-    ignored: &mut IgnoredFields,
-) -> Result<Vec<ConversationItem>, ApiError> {
+fn checked(items: Vec<Value>, suffix: &str, ignored: &mut IgnoredFields) -> ApiResult<Vec<ConversationItem>> {
     if items.len() > MAX_ADDED {
         let message = format!("a request adds at most {MAX_ADDED} items, got {}", items.len());
         return Err(ApiError::invalid("items", message));
