@@ -4,6 +4,7 @@
 //! Every call blocks. A chat belongs to a caller, and only that caller finds it.
 
 mod copy;
+mod implement;
 pub mod limits;
 mod postgres;
 mod sqlite;

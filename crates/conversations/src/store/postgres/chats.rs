@@ -3,15 +3,13 @@
 use hob_db::postgres::{PostgresTransaction, QueryResult, SqlText};
 
 use super::read;
-use super::write::{
-    ROOM, Room, TURN_BYTES, begin, count_bytes, lock, name_untitled, set_current, totals, touch,
-};
+use super::write::{ROOM, TURN_BYTES, begin, count_bytes, lock, name_untitled, set_current, totals, touch};
 use crate::chat::{
     ChatChange, ChatChanged, ChatCursor, ChatPage, ChatPageQuery, ChatSummary, NewChat, NewQuestion,
     SavedAnswer, SavedQuestion, TurnSaved,
 };
 use crate::responses::ResponseOwner;
-use crate::store::limits::{MAX_ANSWER_DETAIL_BYTES, MAX_TEXT_BYTES};
+use crate::store::limits::{MAX_ANSWER_DETAIL_BYTES, MAX_TEXT_BYTES, Room};
 use crate::store::turn_row::{UNANSWERED, write_attachments, write_detail, write_ending, write_settings};
 use crate::store::words::tsquery;
 use crate::types::{ChatId, SavedTurn, TurnNumber};

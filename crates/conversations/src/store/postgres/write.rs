@@ -3,14 +3,11 @@
 //! A write reads no more than its own turn: the bytes of a chat are counted with each turn. Only a chat that is over a limit is read as a
 //! whole.
 
-use std::time::SystemTime;
-
-use hob_core::Moment;
 use hob_db::postgres::{PostgresTransaction, QueryResult, SqlText};
 
 use crate::chat::ChatTurn;
 use crate::responses::ResponseOwner;
-use crate::store::limits::{ChatLimits, bounded, title};
+use crate::store::limits::{Room, bounded, title};
 use crate::store::turn_row::{write_attachments, write_ending};
 use crate::types::{ChatId, SavedTurn, TurnNumber};
 
@@ -20,19 +17,6 @@ pub(super) const ROOM: &str = "hob.chats";
 
 /// The size of a turn.
 pub(super) const TURN_BYTES: &str = "(octet_length(question)::bigint + octet_length(answer) + octet_length(attachments) + octet_length(detail))";
-
-/// The caller of a change, and how much it may save.
-pub(super) struct Room<'a> {
-    pub(super) owner: &'a ResponseOwner,
-    pub(super) limits: ChatLimits,
-    pub(super) now: SystemTime,
-}
-
-impl Room<'_> {
-    pub(super) fn microseconds(&self) -> i64 {
-        Moment::of(self.now).microseconds()
-    }
-}
 
 pub(super) fn add(
     transaction: &mut PostgresTransaction<'_>,
