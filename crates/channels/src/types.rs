@@ -42,29 +42,13 @@ pub enum ChannelStatus {
     NotConfigured,
 }
 
-impl ChannelStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ChannelStatus::Connected => "connected",
-            ChannelStatus::Disconnected => "disconnected",
-            ChannelStatus::Connecting => "connecting",
-            ChannelStatus::Error => "error",
-            ChannelStatus::NotConfigured => "not_configured",
-        }
-    }
-}
-
-impl ChannelStatus {
-    /// The status of this name, as another process wrote it.
-    pub(crate) fn parse(name: &str) -> Option<Self> {
-        let all = [
-            ChannelStatus::Connected,
-            ChannelStatus::Disconnected,
-            ChannelStatus::Connecting,
-            ChannelStatus::Error,
-            ChannelStatus::NotConfigured,
-        ];
-        all.into_iter().find(|status| status.as_str() == name)
+hob_core::named_variants! {
+    ChannelStatus {
+        Connected => "connected",
+        Disconnected => "disconnected",
+        Connecting => "connecting",
+        Error => "error",
+        NotConfigured => "not_configured",
     }
 }
 

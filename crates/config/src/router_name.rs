@@ -18,14 +18,10 @@ pub enum RouterName {
     Grpo,
 }
 
-impl RouterName {
-    pub const ALL: [RouterName; 2] = [RouterName::Heuristic, RouterName::Grpo];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RouterName::Heuristic => "heuristic",
-            RouterName::Grpo => "grpo",
-        }
+hob_core::named_variants! {
+    RouterName {
+        Heuristic => "heuristic",
+        Grpo => "grpo",
     }
 }
 
@@ -44,10 +40,7 @@ impl FromStr for RouterName {
     type Err = UnknownRouter;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        RouterName::ALL
-            .into_iter()
-            .find(|key| key.as_str() == name)
-            .ok_or_else(|| UnknownRouter(name.escape_debug().to_string()))
+        RouterName::parse(name).ok_or_else(|| UnknownRouter(name.escape_debug().to_string()))
     }
 }
 

@@ -205,20 +205,10 @@ pub enum Speaker {
     Hob,
 }
 
-impl Speaker {
-    fn as_str(self) -> &'static str {
-        match self {
-            Speaker::Person => "person",
-            Speaker::Hob => "hob",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        match text {
-            "person" => Some(Speaker::Person),
-            "hob" => Some(Speaker::Hob),
-            _ => None,
-        }
+hob_core::named_variants! {
+    Speaker {
+        Person => "person",
+        Hob => "hob",
     }
 }
 

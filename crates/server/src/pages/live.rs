@@ -137,7 +137,7 @@ impl LiveStream {
                     self.waiting.remove(topic);
                     self.sent.insert(*topic, now);
                 }
-                return Some(event(&due.into_iter().map(Topic::name).collect::<Vec<_>>()));
+                return Some(event(&due.into_iter().map(Topic::as_str).collect::<Vec<_>>()));
             }
             let wake = self.waiting.iter().filter_map(|topic| self.next_time(*topic)).min();
             let change = tokio::select! {

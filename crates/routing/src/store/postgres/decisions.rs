@@ -136,10 +136,7 @@ fn read(row: &Row) -> QueryResult<StoredDecision> {
         decision: RoutingDecision {
             run: text(row, 0)?.into(),
             decided: Moment::from_microseconds(row.try_get(1)?).time(),
-            source: RequestSource::ALL
-                .into_iter()
-                .find(|known| known.as_str() == source)
-                .ok_or_else(|| unknown("source", source))?,
+            source: RequestSource::parse(source).ok_or_else(|| unknown("source", source))?,
             policy: text(row, 3)?,
             class: QuestionClass::parse(class).ok_or_else(|| unknown("class", class))?,
             engine: text(row, 5)?,
