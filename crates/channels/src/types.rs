@@ -1,7 +1,5 @@
 //! Messages, the status of a channel, and its errors.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -49,12 +47,6 @@ hob_core::named_variants! {
         Connecting => "connecting",
         Error => "error",
         NotConfigured => "not_configured",
-    }
-}
-
-impl fmt::Display for ChannelStatus {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
     }
 }
 

@@ -1,6 +1,5 @@
 //! `[agent]`: limits of agents; and the names of the agents.
 
-use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -43,12 +42,6 @@ hob_core::named_variants! {
         Orchestrator => "orchestrator",
         React => "react",
         Codeact => "codeact",
-    }
-}
-
-impl fmt::Display for AgentName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

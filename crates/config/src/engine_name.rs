@@ -1,6 +1,5 @@
 //! The names of the engines.
 
-use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -30,12 +29,6 @@ hob_core::named_variants! {
         Litellm => "litellm",
         Cloud => "cloud",
         Embedded => "embedded",
-    }
-}
-
-impl fmt::Display for EngineName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

@@ -1,6 +1,5 @@
 //! The names of the routing policies.
 
-use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -22,12 +21,6 @@ hob_core::named_variants! {
     RouterName {
         Heuristic => "heuristic",
         Grpo => "grpo",
-    }
-}
-
-impl fmt::Display for RouterName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

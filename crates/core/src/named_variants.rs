@@ -1,6 +1,6 @@
 //! Enums whose variants have names, such as in the configuration, in requests and in tables.
 
-/// Writes the names of all variants of an enum once: gives it `ALL`, `as_str` and `parse`.
+/// Writes the names of all variants of an enum once: gives it `ALL`, `as_str`, `parse` and `Display`.
 #[macro_export]
 macro_rules! named_variants {
     ($kind:ident { $($variant:ident => $name:literal),+ $(,)? }) => {
@@ -17,6 +17,12 @@ macro_rules! named_variants {
             /// The variant of a name.
             pub fn parse(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|known| known.as_str() == name)
+            }
+        }
+
+        impl ::std::fmt::Display for $kind {
+            fn fmt(&self, formatter: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                formatter.pad(self.as_str())
             }
         }
     };

@@ -56,8 +56,8 @@ impl From<KeyError> for ApiError {
                 // The reason can name files.
                 tracing::error!(error = %message, "the keys cannot be read or changed");
                 let message = "the keys cannot be read or changed. The server's log has the reason";
-                let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
-                ApiError { code: Some("keys_unavailable"), ..error }
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
+                    .coded("keys_unavailable")
             }
         }
     }
@@ -200,8 +200,7 @@ impl From<DocumentLibraryError> for ApiError {
 impl ApiError {
     fn memory_failed(message: String) -> Self {
         tracing::warn!(error = %message, "memory request failed");
-        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
-        ApiError { code: Some("memory_failed"), ..error }
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message).coded("memory_failed")
     }
 }
 

@@ -10,8 +10,7 @@ use super::ApiError;
 impl ApiError {
     pub(crate) fn no_chats() -> Self {
         let message = "this server saves no chats. Start it with 'hob serve'";
-        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
-        ApiError { code: Some("no_chats"), ..error }
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message).coded("no_chats")
     }
 
     /// A chat cannot be read or saved. The reason can name files, so it is only logged.
@@ -60,8 +59,7 @@ impl ApiError {
             ReadError::TooLarge { .. } | ReadError::TooMuchText { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             _ => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         };
-        let error = Self::new(status, "invalid_request_error", format!("{name}: {error}"));
-        ApiError { code: Some("unreadable_file"), ..error }
+        Self::new(status, "invalid_request_error", format!("{name}: {error}")).coded("unreadable_file")
     }
 }
 

@@ -64,6 +64,11 @@ impl ApiError {
         }
     }
 
+    /// The same with a code for programs.
+    fn coded(self, code: &'static str) -> Self {
+        ApiError { code: Some(code), ..self }
+    }
+
     /// The field `param` of the request is wrong.
     pub(crate) fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
         let error = Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message);
