@@ -69,7 +69,7 @@ pub(crate) async fn list(State(state): SharedState, request: Request) -> ApiResu
     let peer = caller.peer;
     let render = move || {
         let CallerChats { store, owner, .. } = &caller;
-        let found = store.assistants(owner).map_err(|error| ApiError::chats_failed(&error))?;
+        let found = store.assistants(owner).map_err(ApiError::chats_failed)?;
         let mut body = Vec::new();
         push_json(&mut body, &AssistantList { data: found.into_iter().map(WireAssistant::from).collect() });
         Ok(body)

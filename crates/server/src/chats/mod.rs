@@ -80,7 +80,7 @@ impl CallerChats {
     ) -> ApiResult<T> {
         let (store, owner) = (Arc::clone(&self.store), self.owner.clone());
         let done = state.blocking.run(move || work(store.as_ref(), &owner)).await;
-        done.map_err(|error| ApiError::chats_failed(&error))
+        done.map_err(ApiError::chats_failed)
     }
 
     /// Tells the caller's pages.

@@ -71,7 +71,7 @@ pub(crate) async fn list(
     let peer = caller.peer;
     let render = move || {
         let CallerChats { store, owner, .. } = &caller;
-        let page = store.page(owner, &query).map_err(|error| ApiError::chats_failed(&error))?;
+        let page = store.page(owner, &query).map_err(ApiError::chats_failed)?;
         let data = page.chats.into_iter().map(WireChat::from).collect();
         let mut body = Vec::new();
         push_json(&mut body, &ChatList { data, next: page.next.map(ChatCursor::to_text) });
@@ -117,7 +117,7 @@ pub(crate) async fn show(State(state): SharedState, id: Id, request: Request) ->
     let peer = caller.peer;
     let render = move || {
         let CallerChats { store, owner, .. } = &caller;
-        let found = store.chat(owner, chat).map_err(|error| ApiError::chats_failed(&error))?;
+        let found = store.chat(owner, chat).map_err(ApiError::chats_failed)?;
         let found = found.ok_or_else(|| ApiError::no_such_chat(&id))?;
         let mut body = Vec::new();
         push_json(&mut body, &OpenChat::from(found));

@@ -12,9 +12,9 @@ impl ApiError {
     }
 
     /// A response or a conversation cannot be read or written. The reason can name files, so it is only logged.
-    pub(crate) fn store_failed(error: &DatabaseError) -> Self {
+    pub(crate) fn store_failed(error: DatabaseError) -> Self {
         tracing::warn!(%error, "stored responses cannot be used");
-        Self::of_store(error, Self::store_unavailable())
+        Self::of_store(&error, Self::store_unavailable())
     }
 
     pub(crate) fn store_unavailable() -> Self {

@@ -201,7 +201,7 @@ async fn save(keeper: &Arc<Keeper>, queued: Vec<u8>) -> ApiResult<()> {
         let queued: StoredResponse = writer.response(queued, Some(ResponseLease::Held));
         writer.store.save(&writer.owner, &queued, None, SystemTime::now())
     };
-    keeper.state.blocking.run(work).await.map(drop).map_err(|error| ApiError::store_failed(&error))
+    keeper.state.blocking.run(work).await.map(drop).map_err(ApiError::store_failed)
 }
 
 /// Stores that the response is being written, with a new lease. Whether it is still to be written.

@@ -58,10 +58,7 @@ impl Stored {
     }
 
     fn items_of_response(&self, id: &str) -> ApiResult<Vec<Value>> {
-        let chain = self
-            .store
-            .chain(&self.owner, id, SystemTime::now())
-            .map_err(|error| ApiError::store_failed(&error))?;
+        let chain = self.store.chain(&self.owner, id, SystemTime::now()).map_err(ApiError::store_failed)?;
         let responses = match chain {
             ResponseChain::Whole(responses) => responses,
             ResponseChain::Missing(missing) => return Err(ApiError::no_previous_response(id, &missing)),
@@ -87,7 +84,7 @@ impl Stored {
 
     fn items_of_conversation(&self, id: &str) -> ApiResult<Vec<Value>> {
         let found = self.store.items(&self.owner, id, &ItemPage::ALL, SystemTime::now());
-        let FoundItems::Items { items, .. } = found.map_err(|error| ApiError::store_failed(&error))? else {
+        let FoundItems::Items { items, .. } = found.map_err(ApiError::store_failed)? else {
             return Err(ApiError::no_such_conversation(id));
         };
         let bytes: usize = items.iter().map(|item| item.item.len()).sum();
@@ -127,8 +124,7 @@ impl Stored {
     fn find_item(&self, id: &str, loaded: &mut LoadedItems) -> ApiResult<Option<Value>> {
         let Some(response) = response_of(id) else { return Ok(None) };
         if !loaded.responses.contains(&response) {
-            let found =
-                self.store.find(&self.owner, &response).map_err(|error| ApiError::store_failed(&error))?;
+            let found = self.store.find(&self.owner, &response).map_err(ApiError::store_failed)?;
             loaded.responses.insert(response);
             if let Some(found) = found {
                 loaded.bytes += found.body.len() + found.input.len();

@@ -101,7 +101,7 @@ pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiRe
         }
         appended
     };
-    let appended = state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))?;
+    let appended = state.blocking.run(work).await.map_err(ApiError::store_failed)?;
     check_appended(appended, shown["id"].as_str().unwrap_or_default())?;
     Ok(with_warnings(Json(shown).into_response(), ignored.into_warnings().iter()))
 }
@@ -137,7 +137,7 @@ async fn find(state: &ServerState, stored: CallerStore, id: String) -> ApiResult
         .blocking
         .run(move || store.conversation(&owner, &wanted))
         .await
-        .map_err(|error| ApiError::store_failed(&error))?;
+        .map_err(ApiError::store_failed)?;
     object(&found.ok_or_else(|| ApiError::no_such_conversation(&id))?).map(Json)
 }
 
@@ -158,7 +158,7 @@ async fn update(State(state): SharedState, id: Id, request: Request) -> ApiResul
     let (store, owner, wanted) = (Arc::clone(&stored.store), stored.owner.clone(), id.clone());
     let metadata = json!(metadata).to_string();
     let work = move || store.set_metadata(&owner, &wanted, &metadata);
-    match state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))? {
+    match state.blocking.run(work).await.map_err(ApiError::store_failed)? {
         true => {
             let shown = find(&state, stored, id).await?.into_response();
             Ok(with_warnings(shown, ignored.into_warnings().iter()))
@@ -172,7 +172,7 @@ async fn delete(State(state): SharedState, id: Id, request: Request) -> ApiResul
     let id = read_id(id)?;
     let deleted = id.clone();
     let work = move || store.delete_conversation(&owner, &deleted);
-    match state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))? {
+    match state.blocking.run(work).await.map_err(ApiError::store_failed)? {
         true => Ok(Json(json!({ "id": id, "object": "conversation.deleted", "deleted": true }))),
         false => Err(ApiError::no_such_conversation(&id)),
     }
@@ -189,7 +189,7 @@ pub(crate) async fn list_items(
     let id = read_id(id)?;
     let render = move |CallerStore { store, owner, .. }: &CallerStore| match store
         .items(owner, &id, &page, SystemTime::now())
-        .map_err(|error| ApiError::store_failed(&error))?
+        .map_err(ApiError::store_failed)?
     {
         FoundItems::Items { items, has_more } => Ok(item_list(&items, has_more)),
         FoundItems::NoSuchConversation => Err(ApiError::no_such_conversation(&id)),
@@ -214,7 +214,7 @@ pub(crate) async fn add_items(State(state): SharedState, id: Id, request: Reques
         let appended = store.append(&owner, &append, SystemTime::now());
         appended.map(|appended| (appended, item_list(&append.items, false)))
     };
-    let (appended, list) = state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))?;
+    let (appended, list) = state.blocking.run(work).await.map_err(ApiError::store_failed)?;
     check_appended(appended, &id)?;
     Ok(with_warnings(json_response(counted(list, permit)), ignored.into_warnings().iter()))
 }
@@ -231,7 +231,7 @@ async fn show_item(State(state): SharedState, path: ItemPath, request: Request) 
     let stored = CallerStore::of(&state, &request)?;
     let (id, wanted) = read_item_path(path)?;
     let render = move |CallerStore { store, owner, .. }: &CallerStore| {
-        let found = store.item(owner, &id, &wanted).map_err(|error| ApiError::store_failed(&error))?;
+        let found = store.item(owner, &id, &wanted).map_err(ApiError::store_failed)?;
         found.map(|item| item.item.into_bytes()).ok_or_else(|| ApiError::no_such_item(&wanted))
     };
     stored.answer(&state, render).await
@@ -244,7 +244,7 @@ async fn delete_item(State(state): SharedState, path: ItemPath, request: Request
     let (store, owner) = (Arc::clone(&stored.store), stored.owner.clone());
     let (conversation, deleted) = (id.clone(), item.clone());
     let work = move || store.delete_item(&owner, &conversation, &deleted);
-    match state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))? {
+    match state.blocking.run(work).await.map_err(ApiError::store_failed)? {
         true => find(&state, stored, id).await,
         false => Err(ApiError::no_such_item(&item)),
     }

@@ -106,7 +106,7 @@ async fn answer(state: Arc<ServerState>, request: Request) -> ApiResult<Response
     };
     if let Some(keeper) = &keeper {
         // Before the model works for it.
-        keeper.store.check_known_state().map_err(|error| ApiError::store_failed(&error))?;
+        keeper.store.check_known_state().map_err(ApiError::store_failed)?;
     }
     let attempt = Attempt::new(request, options.truncation, warnings);
     if options.background {

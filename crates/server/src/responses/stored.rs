@@ -55,7 +55,7 @@ impl CallerStore {
 
     /// Blocks.
     fn find(&self, id: &str) -> ApiResult<StoredResponse> {
-        let found = self.store.find(&self.owner, id).map_err(|error| ApiError::store_failed(&error))?;
+        let found = self.store.find(&self.owner, id).map_err(ApiError::store_failed)?;
         found.ok_or_else(|| ApiError::no_such_response(id))
     }
 
@@ -114,11 +114,8 @@ pub(crate) async fn delete(State(state): SharedState, id: Id, request: Request) 
         state.background.forget(&id);
     }
     let deleted = id.clone();
-    let was_there = state
-        .blocking
-        .run(move || store.delete(&owner, &deleted))
-        .await
-        .map_err(|error| ApiError::store_failed(&error))?;
+    let was_there =
+        state.blocking.run(move || store.delete(&owner, &deleted)).await.map_err(ApiError::store_failed)?;
     match was_there {
         true => Ok(Json(json!({ "id": id, "object": "response", "deleted": true }))),
         false => Err(ApiError::no_such_response(&id)),
@@ -151,7 +148,7 @@ impl CallerStore {
             let cancelled = StoredResponse { body: object.to_string(), lease: None, ..response };
             self.store
                 .update(&self.owner, &cancelled, None, SystemTime::now())
-                .map_err(|error| ApiError::store_failed(&error))?;
+                .map_err(ApiError::store_failed)?;
         }
         Ok(())
     }
