@@ -3,33 +3,27 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use futures::FutureExt;
-use futures::future::ready;
-use hob_agents::builtin::{DefaultModelFn, LlmOptions, WebFetchOptions};
+use hob_agents::builtin::{LlmOptions, WebFetchOptions};
 use hob_channels::ChannelError;
 use hob_config::{Config, EngineName};
 use hob_conversations::{ChatStore, ResponseStore, chat_store, response_store};
 use hob_core::engine::CLOUD;
-use hob_core::{
-    AnswerDefaults, Ask, Engine, EngineError, EventBus, KeyRing, ModelReason, Permit, RequestSource,
-    RunEvents,
-};
+use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, KeyRing, ModelReason};
 use hob_db::postgres::PostgresDatabase;
-use hob_db::{DatabaseError, Storage};
+use hob_db::{DbResult, Storage};
 use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
 use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
 use hob_keys::KeyService;
 use hob_memory::{ChunkOptionsError, DocumentLibrary, Embedder, ReaderProcess};
 use hob_models::PullError;
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
-use hob_telemetry::{RecordContext, RecordedEngine, Recorder, TelemetryService, TraceExporter, has_answered};
+use hob_telemetry::{Recorder, TelemetryService, TraceExporter, has_answered};
 use thiserror::Error;
 
 use crate::ask::charged_engine::ChargedEngine;
 use crate::ask::default_model::DefaultModel;
 use crate::ask::documents::DocumentReader;
-use crate::ask::{AskService, AskServiceParts, LlmTarget, ModelAliases};
+use crate::ask::{AskService, AskServiceParts, ModelAliases};
 use crate::channel_opener::ChannelOpener;
 use crate::database_monitor::DatabaseMonitor;
 use crate::databases::{Databases, StorageError};
@@ -45,6 +39,7 @@ use crate::startup::channels::{ChannelParts, open_channels};
 use crate::startup::embedder::embedder;
 use crate::startup::engines::{awaited, beside, choose, engines};
 use crate::startup::keys::key_service;
+use crate::startup::llm_tool::llm_tool;
 use crate::startup::local_models::{self, FirstRun, OfferFn};
 use crate::startup::memory::{MemoryWiring, open_library, open_memory};
 use crate::startup::routing::open_router;
@@ -312,7 +307,7 @@ impl App {
 
     /// Connects to PostgreSQL, if it is used, and watches it until the app is closed. A server that cannot be reached now is not an
     /// error: the app answers without it, and uses it when it is back.
-    pub async fn watch_database(&self) -> Result<(), DatabaseError> {
+    pub async fn watch_database(&self) -> DbResult<()> {
         match &self.database_monitor {
             Some(monitor) => monitor.start().await,
             None => Ok(()),
@@ -464,61 +459,6 @@ fn charged(embedder: Embedder) -> Embedder {
     Embedder { engine: Arc::new(ChargedEngine(embedder.engine)), ..embedder }
 }
 
-/// The tool `llm` always uses the same model, on the engine that has it. Its calls are recorded like all others.
-/// They are charged to the key of the run. An engine that does not answer yet lists no model; then the model is chosen at each call.
-/// Also returns what it asks.
-async fn llm_tool(
-    pool: &Arc<EnginePool>,
-    default: DefaultModel,
-    recorder: &Recorder,
-    keys: &Arc<KeyService>,
-) -> (Arc<ArcSwap<LlmTarget>>, LlmOptions) {
-    let model = default.steady(pool).await.ok().flatten();
-    let engine = pool.engine_for(model.as_deref()).await;
-    let context = RecordContext {
-        run: "".into(),
-        source: RequestSource::Server,
-        agent: Some("llm".to_owned()),
-        events: RunEvents::without_subscribers(),
-        recorder: Arc::new(recorder.clone()),
-        trace_parent: None,
-        key: None,
-        end_user: None,
-        details: Default::default(),
-        tally: None,
-    };
-    let target = LlmTarget { engine: engine.key().to_owned(), model };
-    let target = Arc::new(ArcSwap::from_pointee(target));
-    let (keys, engines, asked) = (Arc::clone(keys), Arc::clone(pool), Arc::clone(&target));
-    let for_run = move |permit: &Permit| -> Arc<dyn Engine> {
-        // A key that was revoked during the run is charged nothing more; the next request of the run is refused.
-        let key = permit.key.as_deref().and_then(|name| keys.grant(name, permit.rule.as_deref()));
-        let engine = engines.with_key(&asked.load().engine).unwrap_or_else(|| engines.selected());
-        Arc::new(RecordedEngine::new(Arc::clone(engine), RecordContext { key, ..context.clone() }))
-    };
-    let options = LlmOptions {
-        engine: Arc::new(for_run),
-        model: steady_model(Arc::clone(&target), Arc::clone(pool), Arc::new(default)),
-        defaults: AnswerDefaults::default(),
-    };
-    (target, options)
-}
-
-/// The model of the target; one that is chosen at each call if it has none.
-fn steady_model(
-    target: Arc<ArcSwap<LlmTarget>>,
-    pool: Arc<EnginePool>,
-    default: Arc<DefaultModel>,
-) -> DefaultModelFn {
-    Arc::new(move || {
-        if let Some(model) = &target.load().model {
-            return ready(Some(model.clone())).boxed();
-        }
-        let (pool, default) = (Arc::clone(&pool), Arc::clone(&default));
-        async move { default.steady(&pool).await.ok().flatten() }.boxed()
-    })
-}
-
 /// Whether to report that the default engine does not answer: the user chose it, or it has answered before. An engine that
 /// `hob init` recommended and that was never set up is not reported. Reads the database, so it blocks.
 pub fn is_default_missed(config: &Config, database: &Storage) -> bool {
@@ -553,7 +493,3 @@ async fn start_managed(config: &Config, wishes: &AppOptions) -> Result<Option<Ma
         Err(error) => Err(error),
     }
 }
-
-#[cfg(test)]
-#[path = "app_tests.rs"]
-mod tests;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use hob_core::Backoff;
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use hob_db::postgres::PostgresDatabase;
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +41,7 @@ impl DatabaseMonitor {
     }
 
     /// Asks once, and then until [`DatabaseMonitor::stop`], one question at a time. Fails if waiting does not help.
-    pub(crate) async fn start(&self) -> Result<(), DatabaseError> {
+    pub(crate) async fn start(&self) -> DbResult<()> {
         let first = probe(&self.database).await;
         if let Err(error) = &first
             && !error.is_temporary()
@@ -88,7 +88,7 @@ struct Watch {
 
 impl Watch {
     /// Never ends by itself.
-    async fn run(mut self, first: Result<(), DatabaseError>) {
+    async fn run(mut self, first: DbResult<()>) {
         let mut delays = RETRY.delays();
         let mut result = first;
         loop {
@@ -105,7 +105,7 @@ impl Watch {
         }
     }
 
-    fn note(&mut self, result: &Result<(), DatabaseError>) {
+    fn note(&mut self, result: &DbResult<()>) {
         self.is_up.store(result.is_ok(), Ordering::Relaxed);
         let was_usable = std::mem::replace(&mut self.was_usable, result.is_ok());
         match result {
@@ -129,7 +129,7 @@ impl Watch {
     }
 }
 
-async fn probe(database: &PostgresDatabase) -> Result<(), DatabaseError> {
+async fn probe(database: &PostgresDatabase) -> DbResult<()> {
     let database = database.clone();
     let ask = move || database.read(|transaction| transaction.query_one("SELECT 1", &[]).map(drop));
     // A panic was reported already; the next question shows whether it happens again.

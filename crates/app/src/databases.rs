@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hob_config::Config;
 use hob_db::postgres::{InvalidUrl, PostgresDatabase, PostgresMigrations, PostgresOptions, PostgresState};
-use hob_db::{DatabaseError, DatabaseState, LazyDatabase, Migrations, Storage, inspect};
+use hob_db::{DatabaseError, DatabaseState, DbResult, LazyDatabase, Migrations, Storage, inspect};
 use thiserror::Error;
 
 /// The file of the calls, tasks and conversations, in the configuration directory.
@@ -115,7 +115,7 @@ pub struct FileReport {
     pub path: PathBuf,
     pub kind: DatabaseKind,
     /// `None` if there is no file yet.
-    pub state: Result<Option<DatabaseState>, DatabaseError>,
+    pub state: DbResult<Option<DatabaseState>>,
 }
 
 /// The database in PostgreSQL and its state.
@@ -123,7 +123,7 @@ pub struct FileReport {
 pub struct ServerReport {
     /// The hosts and the name of the database.
     pub server: String,
-    pub state: Result<PostgresState, DatabaseError>,
+    pub state: DbResult<PostgresState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

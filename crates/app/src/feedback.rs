@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use hob_core::{Moment, RequestSource};
-use hob_db::DatabaseError;
+use hob_db::{DatabaseError, DbResult};
 use hob_routing::{NewRating, Rating, RoutingService, RoutingStore, StoredDecision};
 use hob_telemetry::CallRecord;
 use thiserror::Error;
@@ -91,7 +91,7 @@ impl FeedbackService {
         store: &dyn RoutingStore,
         run: &str,
         now: SystemTime,
-    ) -> Result<Option<RatableAnswer>, DatabaseError> {
+    ) -> DbResult<Option<RatableAnswer>> {
         if let Some(chosen) = store.find(run)? {
             return Ok(Some(chosen.into()));
         }
@@ -100,11 +100,7 @@ impl FeedbackService {
     }
 
     /// The last answer that a person may have read: not that of a task or of a benchmark.
-    fn last_answer(
-        &self,
-        store: &dyn RoutingStore,
-        now: SystemTime,
-    ) -> Result<Option<RatableAnswer>, DatabaseError> {
+    fn last_answer(&self, store: &dyn RoutingStore, now: SystemTime) -> DbResult<Option<RatableAnswer>> {
         let since = oldest(now);
         let chosen =
             store.last_answered(since, &UNATTENDED_SOURCES, &SHARED_RUN_NAMES)?.map(RatableAnswer::from);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_core::{Moment, RequestSource, Usage, UtcDay};
-use hob_db::{DatabaseError, Storage};
+use hob_db::{DbResult, Storage};
 use hob_routing::{MeasuredSpeed, Measurements};
 use hob_telemetry::{CallRecord, TelemetryService, TelemetryStore, find_telemetry_store};
 
@@ -26,7 +26,7 @@ impl RecordedCalls {
     }
 
     /// The last answer of a run since a moment. Blocks.
-    pub(crate) fn find_run(&self, run: &str, since: Moment) -> Result<Option<CallRecord>, DatabaseError> {
+    pub(crate) fn find_run(&self, run: &str, since: Moment) -> DbResult<Option<CallRecord>> {
         let Some(store) = self.store()? else { return Ok(None) };
         store.find_run(run, since)
     }
@@ -37,7 +37,7 @@ impl RecordedCalls {
         since: Moment,
         except_sources: &[RequestSource],
         except_runs: &[&str],
-    ) -> Result<Option<CallRecord>, DatabaseError> {
+    ) -> DbResult<Option<CallRecord>> {
         let Some(store) = self.store()? else { return Ok(None) };
         store.last_complete(since, except_sources, except_runs)
     }
@@ -48,7 +48,7 @@ impl RecordedCalls {
     }
 
     /// `None` if nothing was ever recorded.
-    fn store(&self) -> Result<Option<Arc<dyn TelemetryStore>>, DatabaseError> {
+    fn store(&self) -> DbResult<Option<Arc<dyn TelemetryStore>>> {
         if let Some(store) = self.record.store() {
             return Ok(Some(Arc::clone(store)));
         }
@@ -57,7 +57,7 @@ impl RecordedCalls {
 }
 
 impl Measurements for RecordedCalls {
-    fn speeds(&self, days: u32, most: u32) -> Result<Vec<MeasuredSpeed>, DatabaseError> {
+    fn speeds(&self, days: u32, most: u32) -> DbResult<Vec<MeasuredSpeed>> {
         let Some(store) = self.record.store() else { return Ok(Vec::new()) };
         let speeds = store.speeds(UtcDay::of(SystemTime::now()).minus(days), most)?;
         let measured = speeds.into_iter().map(|speed| MeasuredSpeed {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_core::fill_random;
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use tokio::time::sleep;
 
 use crate::blocking::blocking;
@@ -79,13 +79,10 @@ pub(crate) async fn check(store: Option<&Arc<dyn ChannelStore>>, message: &Chann
     SenderCheck::NotApproved(None)
 }
 
-async fn try_check(
-    store: &Arc<dyn ChannelStore>,
-    message: &ChannelMessage,
-) -> Result<SenderCheck, DatabaseError> {
+async fn try_check(store: &Arc<dyn ChannelStore>, message: &ChannelMessage) -> DbResult<SenderCheck> {
     let (store, channel, sender) = (Arc::clone(store), message.channel.clone(), message.sender.clone());
     let (is_group, name) = (message.is_group, sender_name(message));
-    let checked = blocking(move || -> Result<SenderCheck, DatabaseError> {
+    let checked = blocking(move || -> DbResult<SenderCheck> {
         let sender = SenderKey { channel: &channel, sender: &sender };
         if sender.sender.is_empty() {
             return Ok(SenderCheck::NotApproved(None));

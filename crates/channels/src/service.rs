@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use futures::future::join_all;
 use hob_core::{Ask, EventBus};
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use parking_lot::Mutex;
 
 use crate::blocking::blocking;
@@ -153,7 +153,7 @@ impl ChannelService {
     }
 
     /// The last messages in and out, newest first; empty if nothing is saved.
-    pub async fn recent(&self, most: usize) -> Result<Vec<RecentLine>, DatabaseError> {
+    pub async fn recent(&self, most: usize) -> DbResult<Vec<RecentLine>> {
         match self.store.clone() {
             // The program ends.
             Some(store) => blocking(move || store.recent(most)).await.unwrap_or(Ok(Vec::new())),
@@ -162,7 +162,7 @@ impl ChannelService {
     }
 
     /// The senders who wait for an approval, oldest first; empty if nothing is saved.
-    pub async fn pending_senders(&self) -> Result<Vec<PendingSender>, DatabaseError> {
+    pub async fn pending_senders(&self) -> DbResult<Vec<PendingSender>> {
         match self.store.clone() {
             // The program ends.
             Some(store) => {
@@ -173,7 +173,7 @@ impl ChannelService {
     }
 
     /// The approved senders; empty if nothing is saved.
-    pub async fn approved_senders(&self) -> Result<Vec<ApprovedSender>, DatabaseError> {
+    pub async fn approved_senders(&self) -> DbResult<Vec<ApprovedSender>> {
         match self.store.clone() {
             Some(store) => blocking(move || store.approved_senders()).await.unwrap_or(Ok(Vec::new())),
             None => Ok(Vec::new()),
@@ -181,7 +181,7 @@ impl ChannelService {
     }
 
     /// Approves the sender who got this code; `None` if the code is not valid.
-    pub async fn approve(&self, typed: &str) -> Result<Option<ApprovedSender>, DatabaseError> {
+    pub async fn approve(&self, typed: &str) -> DbResult<Option<ApprovedSender>> {
         let Some(store) = self.store.clone() else { return Ok(None) };
         let code = normalized_code(typed);
         let approved = blocking(move || store.approve_code(&code, SystemTime::now()));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 
 use crate::blocking::blocking;
 use crate::file::stored;
@@ -25,7 +25,7 @@ impl StoredMessages {
         StoredMessages { store, is_shared, recent: RecentMessages::default() }
     }
 
-    async fn try_take(&self, message: &ChannelMessage) -> Result<Option<EntryId>, DatabaseError> {
+    async fn try_take(&self, message: &ChannelMessage) -> DbResult<Option<EntryId>> {
         let (store, identity, text) = (Arc::clone(&self.store), identity(message), text(message));
         blocking(move || store.take(identity.as_deref(), &text, SystemTime::now())).await.unwrap_or(Ok(None))
     }

@@ -1,7 +1,5 @@
 //! Messages, the status of a channel, and its errors.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -42,35 +40,13 @@ pub enum ChannelStatus {
     NotConfigured,
 }
 
-impl ChannelStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ChannelStatus::Connected => "connected",
-            ChannelStatus::Disconnected => "disconnected",
-            ChannelStatus::Connecting => "connecting",
-            ChannelStatus::Error => "error",
-            ChannelStatus::NotConfigured => "not_configured",
-        }
-    }
-}
-
-impl ChannelStatus {
-    /// The status of this name, as another process wrote it.
-    pub(crate) fn parse(name: &str) -> Option<Self> {
-        let all = [
-            ChannelStatus::Connected,
-            ChannelStatus::Disconnected,
-            ChannelStatus::Connecting,
-            ChannelStatus::Error,
-            ChannelStatus::NotConfigured,
-        ];
-        all.into_iter().find(|status| status.as_str() == name)
-    }
-}
-
-impl fmt::Display for ChannelStatus {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
+hob_core::named_variants! {
+    ChannelStatus {
+        Connected => "connected",
+        Disconnected => "disconnected",
+        Connecting => "connecting",
+        Error => "error",
+        NotConfigured => "not_configured",
     }
 }
 

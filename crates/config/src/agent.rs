@@ -1,6 +1,5 @@
 //! `[agent]`: limits of agents; and the names of the agents.
 
-use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -37,23 +36,12 @@ pub enum AgentName {
     Codeact,
 }
 
-impl AgentName {
-    pub const ALL: [AgentName; 4] =
-        [AgentName::Simple, AgentName::Orchestrator, AgentName::React, AgentName::Codeact];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            AgentName::Simple => "simple",
-            AgentName::Orchestrator => "orchestrator",
-            AgentName::React => "react",
-            AgentName::Codeact => "codeact",
-        }
-    }
-}
-
-impl fmt::Display for AgentName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+hob_core::named_variants! {
+    AgentName {
+        Simple => "simple",
+        Orchestrator => "orchestrator",
+        React => "react",
+        Codeact => "codeact",
     }
 }
 
@@ -69,10 +57,7 @@ impl FromStr for AgentName {
         if name == "openhands" {
             return Ok(AgentName::Codeact);
         }
-        AgentName::ALL
-            .into_iter()
-            .find(|key| key.as_str() == name)
-            .ok_or_else(|| UnknownAgent(name.escape_debug().to_string()))
+        AgentName::parse(name).ok_or_else(|| UnknownAgent(name.escape_debug().to_string()))
     }
 }
 

@@ -1,6 +1,5 @@
 //! The names of the engines.
 
-use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -21,33 +20,15 @@ pub enum EngineName {
     Embedded,
 }
 
-impl EngineName {
-    pub const ALL: [EngineName; 7] = [
-        EngineName::Ollama,
-        EngineName::Vllm,
-        EngineName::Sglang,
-        EngineName::Llamacpp,
-        EngineName::Litellm,
-        EngineName::Cloud,
-        EngineName::Embedded,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EngineName::Ollama => "ollama",
-            EngineName::Vllm => "vllm",
-            EngineName::Sglang => "sglang",
-            EngineName::Llamacpp => "llamacpp",
-            EngineName::Litellm => "litellm",
-            EngineName::Cloud => "cloud",
-            EngineName::Embedded => "embedded",
-        }
-    }
-}
-
-impl fmt::Display for EngineName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+hob_core::named_variants! {
+    EngineName {
+        Ollama => "ollama",
+        Vllm => "vllm",
+        Sglang => "sglang",
+        Llamacpp => "llamacpp",
+        Litellm => "litellm",
+        Cloud => "cloud",
+        Embedded => "embedded",
     }
 }
 
@@ -60,10 +41,7 @@ impl FromStr for EngineName {
     type Err = UnknownEngine;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        EngineName::ALL
-            .into_iter()
-            .find(|key| key.as_str() == name)
-            .ok_or_else(|| UnknownEngine(name.escape_debug().to_string()))
+        EngineName::parse(name).ok_or_else(|| UnknownEngine(name.escape_debug().to_string()))
     }
 }
 

@@ -39,22 +39,17 @@ pub enum MailSecuritySetting {
     None,
 }
 
-impl MailSecuritySetting {
-    pub const ALL: [MailSecuritySetting; 3] =
-        [MailSecuritySetting::Tls, MailSecuritySetting::StartTls, MailSecuritySetting::None];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            MailSecuritySetting::Tls => "tls",
-            MailSecuritySetting::StartTls => "starttls",
-            MailSecuritySetting::None => "none",
-        }
+hob_core::named_variants! {
+    MailSecuritySetting {
+        Tls => "tls",
+        StartTls => "starttls",
+        None => "none",
     }
 }
 
 const SECURITY: Kind<MailSecuritySetting> = Kind {
     expected: "tls, starttls or none",
-    read: |typed| MailSecuritySetting::ALL.into_iter().find(|choice| Some(choice.as_str()) == typed.text()),
+    read: |typed| MailSecuritySetting::parse(typed.text()?),
     write: |choice| quote(choice.as_str()),
     exposure: Exposure::OneOf(&["tls", "starttls", "none"]),
 };

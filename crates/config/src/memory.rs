@@ -40,25 +40,12 @@ pub enum MemoryBackendName {
     Hybrid,
 }
 
-impl MemoryBackendName {
-    pub const ALL: [MemoryBackendName; 4] = [
-        MemoryBackendName::Auto,
-        MemoryBackendName::Sqlite,
-        MemoryBackendName::Vector,
-        MemoryBackendName::Hybrid,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            MemoryBackendName::Auto => "auto",
-            MemoryBackendName::Sqlite => "sqlite",
-            MemoryBackendName::Vector => "vector",
-            MemoryBackendName::Hybrid => "hybrid",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|backend| backend.as_str() == word)
+hob_core::named_variants! {
+    MemoryBackendName {
+        Auto => "auto",
+        Sqlite => "sqlite",
+        Vector => "vector",
+        Hybrid => "hybrid",
     }
 }
 

@@ -1,6 +1,5 @@
 //! The names of the routing policies.
 
-use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -18,20 +17,10 @@ pub enum RouterName {
     Grpo,
 }
 
-impl RouterName {
-    pub const ALL: [RouterName; 2] = [RouterName::Heuristic, RouterName::Grpo];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RouterName::Heuristic => "heuristic",
-            RouterName::Grpo => "grpo",
-        }
-    }
-}
-
-impl fmt::Display for RouterName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+hob_core::named_variants! {
+    RouterName {
+        Heuristic => "heuristic",
+        Grpo => "grpo",
     }
 }
 
@@ -44,10 +33,7 @@ impl FromStr for RouterName {
     type Err = UnknownRouter;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        RouterName::ALL
-            .into_iter()
-            .find(|key| key.as_str() == name)
-            .ok_or_else(|| UnknownRouter(name.escape_debug().to_string()))
+        RouterName::parse(name).ok_or_else(|| UnknownRouter(name.escape_debug().to_string()))
     }
 }
 

@@ -86,14 +86,10 @@ pub enum LimitFailure {
     Allow,
 }
 
-impl LimitFailure {
-    pub const ALL: [LimitFailure; 2] = [LimitFailure::Refuse, LimitFailure::Allow];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            LimitFailure::Refuse => "refuse",
-            LimitFailure::Allow => "allow",
-        }
+hob_core::named_variants! {
+    LimitFailure {
+        Refuse => "refuse",
+        Allow => "allow",
     }
 }
 
@@ -105,28 +101,24 @@ pub enum AccessLog {
     Json,
 }
 
-impl AccessLog {
-    pub const ALL: [AccessLog; 3] = [AccessLog::Off, AccessLog::Text, AccessLog::Json];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            AccessLog::Off => "off",
-            AccessLog::Text => "text",
-            AccessLog::Json => "json",
-        }
+hob_core::named_variants! {
+    AccessLog {
+        Off => "off",
+        Text => "text",
+        Json => "json",
     }
 }
 
 const LIMIT_FAILURE: Kind<LimitFailure> = Kind {
     expected: "refuse or allow",
-    read: |typed| LimitFailure::ALL.into_iter().find(|choice| Some(choice.as_str()) == typed.text()),
+    read: |typed| LimitFailure::parse(typed.text()?),
     write: |choice| quote(choice.as_str()),
     exposure: Exposure::OneOf(&["refuse", "allow"]),
 };
 
 const ACCESS_LOG: Kind<AccessLog> = Kind {
     expected: "off, text or json",
-    read: |typed| AccessLog::ALL.into_iter().find(|choice| Some(choice.as_str()) == typed.text()),
+    read: |typed| AccessLog::parse(typed.text()?),
     write: |choice| quote(choice.as_str()),
     exposure: Exposure::OneOf(&["off", "text", "json"]),
 };

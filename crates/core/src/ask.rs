@@ -75,23 +75,13 @@ pub enum RequestSource {
     Bench,
 }
 
-impl RequestSource {
-    pub const ALL: [RequestSource; 5] = [
-        RequestSource::Server,
-        RequestSource::Ask,
-        RequestSource::Channel,
-        RequestSource::Scheduler,
-        RequestSource::Bench,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RequestSource::Server => "server",
-            RequestSource::Ask => "ask",
-            RequestSource::Channel => "channel",
-            RequestSource::Scheduler => "scheduler",
-            RequestSource::Bench => "bench",
-        }
+crate::named_variants! {
+    RequestSource {
+        Server => "server",
+        Ask => "ask",
+        Channel => "channel",
+        Scheduler => "scheduler",
+        Bench => "bench",
     }
 }
 

@@ -27,6 +27,7 @@ pub mod media;
 pub mod message;
 pub mod model;
 pub mod model_reason;
+mod named_variants;
 mod passages;
 mod prefill;
 mod random_id;

@@ -15,24 +15,13 @@ pub enum LimitKind {
     Unknown,
 }
 
-impl LimitKind {
-    pub const ALL: [LimitKind; 5] = [
-        LimitKind::RequestsPerMinute,
-        LimitKind::TokensPerMinute,
-        LimitKind::Parallel,
-        LimitKind::Budget,
-        LimitKind::Unknown,
-    ];
-
-    /// As metrics name it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            LimitKind::RequestsPerMinute => "requests_per_minute",
-            LimitKind::TokensPerMinute => "tokens_per_minute",
-            LimitKind::Parallel => "parallel",
-            LimitKind::Budget => "budget",
-            LimitKind::Unknown => "unknown",
-        }
+crate::named_variants! {
+    LimitKind {
+        RequestsPerMinute => "requests_per_minute",
+        TokensPerMinute => "tokens_per_minute",
+        Parallel => "parallel",
+        Budget => "budget",
+        Unknown => "unknown",
     }
 }
 

@@ -47,18 +47,11 @@ pub enum Reach {
     Act,
 }
 
-impl Reach {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Reach::Pure => "pure",
-            Reach::Read => "read",
-            Reach::Act => "act",
-        }
-    }
-
-    /// Reads the word that configuration and documents use.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Reach::Pure, Reach::Read, Reach::Act].into_iter().find(|reach| reach.as_str() == word)
+crate::named_variants! {
+    Reach {
+        Pure => "pure",
+        Read => "read",
+        Act => "act",
     }
 }
 

@@ -12,7 +12,7 @@ use hob_sync::thread::{self, JoinHandle};
 use hob_sync::{Condvar, Mutex};
 use tracing::{error, info, warn};
 
-use crate::DatabaseError;
+use crate::DbResult;
 
 /// How long to wait before a failed batch is written again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub struct BatchOptions {
 /// Where batches are written. All calls come from the thread of the writer.
 pub trait BatchSink<T>: Send + 'static {
     /// Writes a batch. After an error the same batch is written again, until the writer is closed.
-    fn write(&mut self, batch: &[T]) -> Result<(), DatabaseError>;
+    fn write(&mut self, batch: &[T]) -> DbResult<()>;
 
     /// Does what else has to be done. Called before the thread waits for entries; returns the longest time until the next call.
     fn maintain(&mut self) -> Duration {
@@ -296,7 +296,7 @@ impl FailureLog {
         FailureLog { failed, recovered, is_failing: false }
     }
 
-    pub fn note(&mut self, result: &Result<(), DatabaseError>) {
+    pub fn note(&mut self, result: &DbResult<()>) {
         match (self.change(result.is_ok()), result) {
             (Some(text), Ok(())) => info!("{text}"),
             (Some(text), Err(error)) => warn!(error = error as &dyn Error, "{text}"),

@@ -5,6 +5,7 @@ use std::sync::Mutex as Disk;
 use hob_sync::explore;
 
 use super::*;
+use crate::DatabaseError;
 
 /// So long that it never ends here; see `hob_sync`.
 const LONG: Duration = Duration::from_secs(60);

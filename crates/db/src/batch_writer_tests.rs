@@ -3,6 +3,7 @@ use std::sync::mpsc;
 use hob_sync::MutexGuard;
 
 use super::*;
+use crate::DatabaseError;
 
 /// Longer than any of these tests takes on a busy machine; none of them waits for it to pass.
 const LONG: Duration = Duration::from_secs(60);

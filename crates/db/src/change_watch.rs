@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 
-use crate::DatabaseError;
 use crate::postgres::Topic;
+use crate::{DatabaseError, DbResult};
 
 /// Detects changes by other connections, of this or another process.
 pub struct ChangeWatch(Source);
@@ -27,7 +27,7 @@ impl ChangeWatch {
     }
 
     /// Whether anything may have been committed since the last call. The first call returns true. Reads nothing of the database.
-    pub fn has_changed(&mut self) -> Result<bool, DatabaseError> {
+    pub fn has_changed(&mut self) -> DbResult<bool> {
         match &mut self.0 {
             Source::Topic(topic) => Ok(topic.has_changed()),
             Source::File { path, connection, last } => {

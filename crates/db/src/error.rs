@@ -9,6 +9,9 @@ use thiserror::Error;
 use crate::disk_fault::DiskFault;
 use crate::postgres::QueryError;
 
+/// What a call to a database returns.
+pub type DbResult<T> = Result<T, DatabaseError>;
+
 #[derive(Debug, Error)]
 pub enum DatabaseError {
     #[error("cannot create the directory {}", path.display())]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::{Database, DatabaseError, Migrations};
+use crate::{Database, DbResult, Migrations};
 
 /// A database that may not exist yet. Cheap to clone; all clones open it once and share it.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ impl LazyDatabase {
     }
 
     /// Opens the database, creates it if it does not exist, and migrates it. After a failure, the next call tries again.
-    pub fn open(&self) -> Result<Database, DatabaseError> {
+    pub fn open(&self) -> DbResult<Database> {
         let mut opened = self.inner.opened.lock();
         if let Some(database) = &*opened {
             return Ok(database.clone());
@@ -51,7 +51,7 @@ impl LazyDatabase {
     }
 
     /// Opens the database if it exists. Creates nothing.
-    pub fn find(&self) -> Result<Option<Database>, DatabaseError> {
+    pub fn find(&self) -> DbResult<Option<Database>> {
         if self.exists() { self.open().map(Some) } else { Ok(None) }
     }
 

@@ -19,7 +19,7 @@ mod unreadable_column;
 pub use batch_writer::{BatchOptions, BatchSink, BatchWriter, FailureLog};
 pub use change_watch::ChangeWatch;
 pub use disk_fault::DiskFault;
-pub use error::DatabaseError;
+pub use error::{DatabaseError, DbResult};
 pub use lazy::LazyDatabase;
 pub use sqlite::database::{Database, Durability};
 pub use sqlite::file_copy::{copy_file, count_rows, settle_file};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_db::DatabaseError;
+use hob_db::{DatabaseError, DbResult};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -32,12 +32,12 @@ impl AuditService {
     }
 
     /// The newest entries, the newest first. Blocks.
-    pub fn latest(&self, limit: usize) -> Result<Vec<AuditEntry>, DatabaseError> {
+    pub fn latest(&self, limit: usize) -> DbResult<Vec<AuditEntry>> {
         self.store.latest_audit(limit)
     }
 
     /// The entries after the one of this number, the oldest first. Blocks.
-    pub fn after(&self, number: i64, limit: usize) -> Result<Vec<AuditEntry>, DatabaseError> {
+    pub fn after(&self, number: i64, limit: usize) -> DbResult<Vec<AuditEntry>> {
         self.store.audit_after(number, limit)
     }
 
@@ -56,7 +56,7 @@ impl AuditService {
     }
 
     /// Checks the whole chain. Blocks.
-    pub fn verify(&self) -> Result<Result<AuditChain, AuditFault>, DatabaseError> {
+    pub fn verify(&self) -> DbResult<Result<AuditChain, AuditFault>> {
         Ok(match self.checked()? {
             (chain, None) => Ok(chain),
             (_, Some(fault)) => Err(fault),
@@ -64,7 +64,7 @@ impl AuditService {
     }
 
     /// The chain as far as it is in order, and the fault that ends it. Blocks.
-    pub fn checked(&self) -> Result<(AuditChain, Option<AuditFault>), DatabaseError> {
+    pub fn checked(&self) -> DbResult<(AuditChain, Option<AuditFault>)> {
         let mut chain = AuditChain::default();
         loop {
             let page = self.store.audit_after(chain.last, PAGE)?;

@@ -170,15 +170,11 @@ pub enum KeyStatus {
     Revoked,
 }
 
-impl KeyStatus {
-    pub const ALL: [KeyStatus; 3] = [KeyStatus::Active, KeyStatus::Disabled, KeyStatus::Revoked];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            KeyStatus::Active => "active",
-            KeyStatus::Disabled => "disabled",
-            KeyStatus::Revoked => "revoked",
-        }
+hob_core::named_variants! {
+    KeyStatus {
+        Active => "active",
+        Disabled => "disabled",
+        Revoked => "revoked",
     }
 }
 

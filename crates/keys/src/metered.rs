@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use hob_core::{
     CallReservation, Clock, LimitKind, LimitReached, PlannedCall, RunningRequest, Spending, Usage,
 };
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use hob_sync::Mutex;
 use hob_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use jiff::Timestamp;
@@ -150,20 +150,20 @@ impl Metered {
     }
 
     /// Writes what is not written, and gives shares back. Blocks.
-    pub(crate) fn give_back(&self) -> Result<(), DatabaseError> {
+    pub(crate) fn give_back(&self) -> DbResult<()> {
         self.write_overdrafts()?;
         let shares = self.account.lock().take_shares();
         self.return_shares(shares)
     }
 
     /// Gives back what is leased and not needed. Blocks.
-    pub(crate) fn give_back_excess(&self) -> Result<(), DatabaseError> {
+    pub(crate) fn give_back_excess(&self) -> DbResult<()> {
         let excess = self.account.lock().take_excess(self.parts.clock.now());
         self.return_shares(excess)
     }
 
     /// What cannot be returned counts as spent: after a failure, the store may have it back or not.
-    fn return_shares(&self, shares: Vec<Overdraft>) -> Result<(), DatabaseError> {
+    fn return_shares(&self, shares: Vec<Overdraft>) -> DbResult<()> {
         for share in shares {
             self.parts.store.give_back(&self.window(share.quota, share.window), share.amount)?;
         }
@@ -171,7 +171,7 @@ impl Metered {
     }
 
     /// Blocks.
-    pub(crate) fn write_overdrafts(&self) -> Result<(), DatabaseError> {
+    pub(crate) fn write_overdrafts(&self) -> DbResult<()> {
         let mut overdrafts = self.account.lock().take_overdrafts();
         while let Some(over) = overdrafts.pop() {
             if let Err(error) = self.parts.store.charge(&self.window(over.quota, over.window), over.amount) {
@@ -244,7 +244,7 @@ impl Metered {
     }
 
     /// Asks the store for a share, and notes the answer.
-    async fn lease(self: &Arc<Self>, shortage: &Shortage, wanted: u64) -> Result<(), DatabaseError> {
+    async fn lease(self: &Arc<Self>, shortage: &Shortage, wanted: u64) -> DbResult<()> {
         let Shortage { quota, window, .. } = *shortage;
         let this = Arc::clone(self);
         // Notes the answer itself: if the client leaves now, no one waits for it, and the share would be lost.
@@ -260,7 +260,7 @@ impl Metered {
     }
 
     /// Blocks.
-    fn lease_share(&self, quota: Quota, window: i64, wanted: u64) -> Result<(), DatabaseError> {
+    fn lease_share(&self, quota: Quota, window: i64, wanted: u64) -> DbResult<()> {
         self.write_overdrafts()?;
         let lease = self.parts.store.lease(&self.window(quota, window), wanted, quota.limit)?;
         self.note_lease(quota, window, wanted, lease);

@@ -1,6 +1,6 @@
 //! Two servers spend the budget of one key at the same time, in many orders.
 
-use hob_db::ChangeWatch;
+use hob_db::{ChangeWatch, DatabaseError};
 use hob_sync::{explore, thread};
 
 use super::*;

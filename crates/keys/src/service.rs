@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use hob_core::{Backoff, Clock, KeyGrant, KeyRing, LimitKind};
-use hob_db::{ChangeWatch, DatabaseError};
+use hob_db::{ChangeWatch, DbResult};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -137,7 +137,7 @@ impl KeyService {
     }
 
     /// Blocks.
-    fn load(&self) -> Result<(), DatabaseError> {
+    fn load(&self) -> DbResult<()> {
         let _loading = self.loading.lock();
         let changes = self.parts.store.changes()?;
         let stored = self.parts.store.list()?;
@@ -200,7 +200,7 @@ impl KeyService {
     }
 
     /// Blocks.
-    fn look(&self, watch: &mut Option<ChangeWatch>) -> Result<(), DatabaseError> {
+    fn look(&self, watch: &mut Option<ChangeWatch>) -> DbResult<()> {
         for account in self.accounts() {
             account.metered.write_overdrafts()?;
         }
@@ -220,7 +220,7 @@ impl KeyService {
     }
 
     /// Blocks.
-    fn clean(&self) -> Result<(), DatabaseError> {
+    fn clean(&self) -> DbResult<()> {
         let now = self.parts.clock.now();
         Period::ALL
             .into_iter()
@@ -309,7 +309,7 @@ impl KeyService {
     }
 
     /// Blocks.
-    fn usage(&self, key: &ApiKey, active: Option<&Arc<ActiveKey>>) -> Result<Vec<QuotaUsage>, DatabaseError> {
+    fn usage(&self, key: &ApiKey, active: Option<&Arc<ActiveKey>>) -> DbResult<Vec<QuotaUsage>> {
         let now = self.parts.clock.now();
         let mut usage = Vec::new();
         for quota in key.rules.quotas() {

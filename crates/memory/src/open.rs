@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use hob_db::{DatabaseError, Storage};
+use hob_db::{DatabaseError, DbResult, Storage};
 use parking_lot::Mutex;
 
 use crate::store::{MemoryStore, PostgresMemoryStore, SqliteMemoryStore};
@@ -66,7 +66,7 @@ impl LazyStore {
 }
 
 impl Inner {
-    fn get(&self, missing: Missing) -> Result<Option<Arc<dyn MemoryStore>>, DatabaseError> {
+    fn get(&self, missing: Missing) -> DbResult<Option<Arc<dyn MemoryStore>>> {
         let _turn = self.opening.lock();
         if let Some(store) = self.open.get() {
             return Ok(Some(Arc::clone(store)));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_core::{CollectionName, CollectionSet, Event, EventBus, GenerateRequest, Message, Role, RunEvents};
-use hob_db::{DatabaseError, Storage};
+use hob_db::{DbResult, Storage};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -388,7 +388,7 @@ impl MemoryService {
     /// Reads lists of the memory; `None` if there is no memory yet.
     pub async fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&dyn MemoryStore) -> Result<T, DatabaseError> + Send + 'static,
+        work: impl FnOnce(&dyn MemoryStore) -> DbResult<T> + Send + 'static,
     ) -> Result<Option<T>, MemoryError> {
         let Some(store) = self.store.find().await? else { return Ok(None) };
         blocking(move || work(&*store)).await?.map(Some).map_err(store_failed)
@@ -397,7 +397,7 @@ impl MemoryService {
     /// The same for a change, which creates the memory if necessary.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&dyn MemoryStore) -> Result<T, DatabaseError> + Send + 'static,
+        work: impl FnOnce(&dyn MemoryStore) -> DbResult<T> + Send + 'static,
     ) -> Result<T, MemoryError> {
         let store = self.store.open().await?;
         blocking(move || work(&*store)).await?.map_err(store_failed)

@@ -21,22 +21,15 @@ pub enum MemoryBackend {
     Hybrid,
 }
 
+hob_core::named_variants! {
+    MemoryBackend {
+        Sqlite => "sqlite",
+        Vector => "vector",
+        Hybrid => "hybrid",
+    }
+}
+
 impl MemoryBackend {
-    pub const ALL: [MemoryBackend; 3] = [MemoryBackend::Sqlite, MemoryBackend::Vector, MemoryBackend::Hybrid];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            MemoryBackend::Sqlite => "sqlite",
-            MemoryBackend::Vector => "vector",
-            MemoryBackend::Hybrid => "hybrid",
-        }
-    }
-
-    /// Parses the name in configuration and requests.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|backend| backend.as_str() == word)
-    }
-
     pub fn needs_vectors(self) -> bool {
         self != MemoryBackend::Sqlite
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{RequestSource, Usage};
-use hob_db::{DatabaseError, Storage};
+use hob_db::{DbResult, Storage};
 use parking_lot::Mutex;
 
 use crate::learning::{learn_asked_again, learn_outcome, learn_rating};
@@ -68,7 +68,7 @@ impl RoutingCache {
     }
 
     /// Saves a choice. If the same question was answered recently, that answer was not good enough.
-    pub(crate) fn save(&self, decision: &RoutingDecision) -> Result<(), DatabaseError> {
+    pub(crate) fn save(&self, decision: &RoutingDecision) -> DbResult<()> {
         let Some(store) = self.open()? else { return Ok(()) };
         let since = decision.decided.checked_sub(ASKED_AGAIN_WITHIN).unwrap_or(SystemTime::UNIX_EPOCH);
         let asked_by_people = !matches!(decision.source, RequestSource::Scheduler | RequestSource::Bench);
@@ -81,18 +81,18 @@ impl RoutingCache {
     }
 
     /// Deletes a choice, because another model has answered.
-    pub(crate) fn withdraw(&self, run: &str) -> Result<(), DatabaseError> {
+    pub(crate) fn withdraw(&self, run: &str) -> DbResult<()> {
         self.open()?.map_or(Ok(()), |store| store.withdraw(run))
     }
 
     /// Learns from the end of an answer.
-    pub(crate) fn record_outcome(&self, run: &str, outcome: &AnswerOutcome) -> Result<(), DatabaseError> {
+    pub(crate) fn record_outcome(&self, run: &str, outcome: &AnswerOutcome) -> DbResult<()> {
         let Some(store) = self.open()? else { return Ok(()) };
         store.learn(run, &mut |stored, record| learn_outcome(stored, record, outcome)).map(drop)
     }
 
     /// Saves a rating and learns from it. Returns whether the router chose the model.
-    pub(crate) fn rate(&self, new: &NewRating<'_>) -> Result<bool, DatabaseError> {
+    pub(crate) fn rate(&self, new: &NewRating<'_>) -> DbResult<bool> {
         let Some(store) = self.open()? else { return Ok(false) };
         let learnt = store.rate(new, &mut |stored, record| learn_rating(stored, record, new.rating))?;
         self.read_knowledge(store.as_ref())?;
@@ -100,7 +100,7 @@ impl RoutingCache {
     }
 
     /// Reads the knowledge and, less often, the speeds.
-    pub(crate) fn read(&self) -> Result<(), DatabaseError> {
+    pub(crate) fn read(&self) -> DbResult<()> {
         if let Some(store) = self.find()? {
             self.read_knowledge(store.as_ref())?;
         }
@@ -116,11 +116,11 @@ impl RoutingCache {
     }
 
     /// Reads the knowledge after a write.
-    pub(crate) fn renew(&self) -> Result<(), DatabaseError> {
+    pub(crate) fn renew(&self) -> DbResult<()> {
         self.open()?.map_or(Ok(()), |store| self.read_knowledge(store.as_ref()))
     }
 
-    fn read_knowledge(&self, store: &dyn RoutingStore) -> Result<(), DatabaseError> {
+    fn read_knowledge(&self, store: &dyn RoutingStore) -> DbResult<()> {
         let knowledge = store.knowledge()?;
         let mut last = self.last_read.lock();
         last.knowledge = knowledge;
@@ -128,7 +128,7 @@ impl RoutingCache {
         Ok(())
     }
 
-    fn measure(&self) -> Result<HashMap<String, HashMap<String, f64>>, DatabaseError> {
+    fn measure(&self) -> DbResult<HashMap<String, HashMap<String, f64>>> {
         let mut speeds: HashMap<String, HashMap<String, f64>> = HashMap::new();
         let Some(measurements) = &self.measurements else { return Ok(speeds) };
         for speed in measurements.speeds(SPEED_DAYS, MAX_SPEEDS)? {
@@ -139,7 +139,7 @@ impl RoutingCache {
     }
 
     /// The store, which is created if necessary; `None` if nothing is stored.
-    fn open(&self) -> Result<Option<Arc<dyn RoutingStore>>, DatabaseError> {
+    fn open(&self) -> DbResult<Option<Arc<dyn RoutingStore>>> {
         let Some(database) = &self.database else { return Ok(None) };
         let store = match self.store.get() {
             Some(store) => store,
@@ -152,7 +152,7 @@ impl RoutingCache {
     }
 
     /// The store if it exists. Creates nothing.
-    pub(crate) fn find(&self) -> Result<Option<Arc<dyn RoutingStore>>, DatabaseError> {
+    pub(crate) fn find(&self) -> DbResult<Option<Arc<dyn RoutingStore>>> {
         if self.database.as_ref().is_some_and(Storage::exists) { self.open() } else { Ok(None) }
     }
 

@@ -13,23 +13,13 @@ pub enum QuestionTopic {
     Tools,
 }
 
-impl QuestionTopic {
-    pub const ALL: [QuestionTopic; 5] = [
-        QuestionTopic::Plain,
-        QuestionTopic::Code,
-        QuestionTopic::Maths,
-        QuestionTopic::Steps,
-        QuestionTopic::Tools,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            QuestionTopic::Plain => "plain",
-            QuestionTopic::Code => "code",
-            QuestionTopic::Maths => "maths",
-            QuestionTopic::Steps => "steps",
-            QuestionTopic::Tools => "tools",
-        }
+hob_core::named_variants! {
+    QuestionTopic {
+        Plain => "plain",
+        Code => "code",
+        Maths => "maths",
+        Steps => "steps",
+        Tools => "tools",
     }
 }
 
@@ -41,16 +31,11 @@ pub enum QuestionLength {
     Long,
 }
 
-impl QuestionLength {
-    pub const ALL: [QuestionLength; 3] =
-        [QuestionLength::Short, QuestionLength::Medium, QuestionLength::Long];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            QuestionLength::Short => "short",
-            QuestionLength::Medium => "medium",
-            QuestionLength::Long => "long",
-        }
+hob_core::named_variants! {
+    QuestionLength {
+        Short => "short",
+        Medium => "medium",
+        Long => "long",
     }
 }
 
@@ -61,14 +46,10 @@ pub enum QuestionLanguage {
     Other,
 }
 
-impl QuestionLanguage {
-    pub const ALL: [QuestionLanguage; 2] = [QuestionLanguage::English, QuestionLanguage::Other];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            QuestionLanguage::English => "english",
-            QuestionLanguage::Other => "other",
-        }
+hob_core::named_variants! {
+    QuestionLanguage {
+        English => "english",
+        Other => "other",
     }
 }
 
@@ -89,9 +70,9 @@ impl QuestionClass {
             return None;
         }
         Some(QuestionClass {
-            topic: QuestionTopic::ALL.into_iter().find(|known| known.as_str() == topic)?,
-            length: QuestionLength::ALL.into_iter().find(|known| known.as_str() == length)?,
-            language: QuestionLanguage::ALL.into_iter().find(|known| known.as_str() == language)?,
+            topic: QuestionTopic::parse(topic)?,
+            length: QuestionLength::parse(length)?,
+            language: QuestionLanguage::parse(language)?,
         })
     }
 }

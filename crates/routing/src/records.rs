@@ -34,18 +34,10 @@ pub enum Rating {
     Bad,
 }
 
-impl Rating {
-    pub const ALL: [Rating; 2] = [Rating::Good, Rating::Bad];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Rating::Good => "good",
-            Rating::Bad => "bad",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Self> {
-        Rating::ALL.into_iter().find(|rating| rating.as_str() == word)
+hob_core::named_variants! {
+    Rating {
+        Good => "good",
+        Bad => "bad",
     }
 }
 

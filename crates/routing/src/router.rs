@@ -1,6 +1,5 @@
 //! Chooses the model for a request: passes models, speeds and random numbers to a policy, and records the choice.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -31,18 +30,10 @@ pub enum PolicyName {
     Grpo,
 }
 
-impl PolicyName {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PolicyName::Heuristic => "heuristic",
-            PolicyName::Grpo => "grpo",
-        }
-    }
-}
-
-impl fmt::Display for PolicyName {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.as_str())
+hob_core::named_variants! {
+    PolicyName {
+        Heuristic => "heuristic",
+        Grpo => "grpo",
     }
 }
 

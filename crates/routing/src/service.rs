@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hob_core::Usage;
 use hob_core::engine::CLOUD;
-use hob_db::{BatchWriter, DatabaseError, Storage};
+use hob_db::{BatchWriter, DbResult, Storage};
 use tokio::sync::OnceCell;
 
 use crate::cache::RoutingCache;
@@ -46,12 +46,12 @@ impl RoutingService {
     }
 
     /// The store, if it exists. Creates nothing. Blocks.
-    pub fn find(&self) -> Result<Option<Arc<dyn RoutingStore>>, DatabaseError> {
+    pub fn find(&self) -> DbResult<Option<Arc<dyn RoutingStore>>> {
         self.inner.cache.find()
     }
 
     /// Saves a rating and learns from it. Returns whether the router chose the model. Blocks.
-    pub fn rate(&self, new: &NewRating<'_>) -> Result<bool, DatabaseError> {
+    pub fn rate(&self, new: &NewRating<'_>) -> DbResult<bool> {
         self.inner.cache.rate(new)
     }
 
@@ -142,7 +142,7 @@ mod tests {
     struct PriceList;
 
     impl Measurements for PriceList {
-        fn speeds(&self, _days: u32, _most: u32) -> Result<Vec<MeasuredSpeed>, DatabaseError> {
+        fn speeds(&self, _days: u32, _most: u32) -> DbResult<Vec<MeasuredSpeed>> {
             Ok(Vec::new())
         }
 

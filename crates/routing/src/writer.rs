@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_db::{BatchOptions, BatchSink, DatabaseError, FailureLog};
+use hob_db::{BatchOptions, BatchSink, DbResult, FailureLog};
 
 use crate::cache::RoutingCache;
 use crate::records::RoutingDecision;
@@ -55,7 +55,7 @@ impl RoutingSink {
 
 impl BatchSink<WriterCommand> for RoutingSink {
     /// Never fails: a command that cannot be written is skipped.
-    fn write(&mut self, batch: &[WriterCommand]) -> Result<(), DatabaseError> {
+    fn write(&mut self, batch: &[WriterCommand]) -> DbResult<()> {
         let cache = &self.cache;
         for command in batch {
             let written = match command {

@@ -6,13 +6,13 @@
 
 use axum::http::{HeaderMap, header};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// Where clients of Ollama send their requests.
 const OLLAMA: &str = "/api/";
 
 /// Refuses a request whose content type a foreign web page could have sent.
-pub(crate) fn check_content_type(path: &str, headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn check_content_type(path: &str, headers: &HeaderMap) -> ApiResult<()> {
     match path.starts_with(OLLAMA) && !is_from_page(headers) {
         true => Ok(()),
         false => require_json(headers),
@@ -20,7 +20,7 @@ pub(crate) fn check_content_type(path: &str, headers: &HeaderMap) -> Result<(), 
 }
 
 /// Refuses a request without a JSON content type, also one without a body.
-pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn require_json(headers: &HeaderMap) -> ApiResult<()> {
     let content_type = content_type(headers);
     if is_json(content_type) { Ok(()) } else { Err(ApiError::not_json(content_type)) }
 }

@@ -17,7 +17,7 @@ use subtle::ConstantTimeEq;
 use url::{Host, Url};
 
 use crate::caller::{Proof, RequestOrigin, is_local};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::key_backoff::KeyBackoff;
 
 /// Anthropic's header for the key.
@@ -97,7 +97,7 @@ impl Guard {
         request: &Request<B>,
         peer: IpAddr,
         sources: CallerSources<'_>,
-    ) -> Result<Accepted, ApiError> {
+    ) -> ApiResult<Accepted> {
         let headers = request.headers();
         let host = named_host(request)?;
         let host_kind = self.check_host(host)?;
@@ -128,7 +128,7 @@ impl Guard {
         }
     }
 
-    fn check_host(&self, host: Option<&str>) -> Result<HostKind, ApiError> {
+    fn check_host(&self, host: Option<&str>) -> ApiResult<HostKind> {
         // HTTP/1.0 clients can send none. No browser is one of them.
         let Some(host) = host else { return Ok(HostKind::ThisMachine) };
         match self.host_kind(host_of(host)) {
@@ -137,7 +137,7 @@ impl Guard {
         }
     }
 
-    fn check_origin(&self, headers: &HeaderMap, host: Option<&str>) -> Result<RequestOrigin, ApiError> {
+    fn check_origin(&self, headers: &HeaderMap, host: Option<&str>) -> ApiResult<RequestOrigin> {
         let Some(origin) = headers.get(header::ORIGIN) else {
             return Ok(RequestOrigin::Direct);
         };
@@ -175,7 +175,7 @@ impl Guard {
         peer: IpAddr,
         origin: RequestOrigin,
         sources: CallerSources<'_>,
-    ) -> Result<Proof, ApiError> {
+    ) -> ApiResult<Proof> {
         let CallerSources { keys, identity } = sources;
         let has_named = keys.is_some_and(|keys| keys.snapshot().has_keys());
         if self.api_key.is_none() && !has_named && identity.is_none() {
@@ -275,7 +275,7 @@ fn sent_key(headers: &HeaderMap) -> &str {
 }
 
 /// The token of a request: in the header of the proxy if there is one, else where keys are.
-fn sent_token<'a>(headers: &'a HeaderMap, identity: &IdentityService) -> Result<Option<&'a str>, ApiError> {
+fn sent_token<'a>(headers: &'a HeaderMap, identity: &IdentityService) -> ApiResult<Option<&'a str>> {
     let Some(name) = identity.header() else {
         return Ok(Some(sent_key(headers).trim()).filter(|sent| looks_like_token(sent)));
     };
@@ -314,7 +314,7 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
 
 /// The host that the request names, with its port. An absolute address in the request line overrides the header (RFC 9112,
 /// section 3.2.2). The header must be present once and well-formed all the same.
-fn named_host<B>(request: &Request<B>) -> Result<Option<&str>, ApiError> {
+fn named_host<B>(request: &Request<B>) -> ApiResult<Option<&str>> {
     let mut headers = request.headers().get_all(header::HOST).iter();
     let host = match (headers.next(), headers.next()) {
         (Some(host), None) => Some(authority(host.to_str().unwrap_or_default())?),
@@ -331,7 +331,7 @@ fn named_host<B>(request: &Request<B>) -> Result<Option<&str>, ApiError> {
 }
 
 /// The text, if it is a host with or without a port.
-fn authority(text: &str) -> Result<&str, ApiError> {
+fn authority(text: &str) -> ApiResult<&str> {
     let host = host_of(text);
     let port = &text[host.len()..];
     let is_port = port.is_empty() || port.len() == 1 || port[1..].parse::<u16>().is_ok();

@@ -7,20 +7,20 @@ use hob_core::budget::MODEL_NAME_CHARS;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::json_values as values;
 
 /// Characters of a wrong value in a message.
 const SHOWN_CHARS: usize = 60;
 
 /// Parses a body. The error names the field.
-pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> ApiResult<T> {
     values::check(body).map_err(over_budget)?;
     read_bounded(body)
 }
 
 /// Parses a body into a `T` that needs little memory for any body: it neither stores nor buffers unknown values.
-pub(crate) fn read_bounded<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+pub(crate) fn read_bounded<T: DeserializeOwned>(body: &[u8]) -> ApiResult<T> {
     serde_json::from_slice(body).map_err(|error| explain::<T>(body, &error))
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn over_budget(over: OverBudget) -> ApiError {
 }
 
 /// Refuses a name that is longer than any model's.
-pub(crate) fn check_model_name(model: &str) -> Result<(), ApiError> {
+pub(crate) fn check_model_name(model: &str) -> ApiResult<()> {
     let length = model.chars().count();
     match length > MODEL_NAME_CHARS {
         true => Err(over_budget(OverBudget::too_many("model", length, "characters", MODEL_NAME_CHARS))),

@@ -1,9 +1,9 @@
 //! The query parameter `limit` of lists.
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// The number of entries of a page: what the caller asks for, or the default.
-pub(crate) fn page_limit(limit: Option<usize>, default: usize, most: usize) -> Result<usize, ApiError> {
+pub(crate) fn page_limit(limit: Option<usize>, default: usize, most: usize) -> ApiResult<usize> {
     let limit = limit.unwrap_or(default);
     match (1..=most).contains(&limit) {
         true => Ok(limit),

@@ -101,7 +101,7 @@ impl ServerControl {
     /// Tells the open pages that another program has changed something: `tasks`, `documents`, `channels` and so on. Documents may be of
     /// one collection, whose readers learn of it too. Returns whether there is such a topic.
     pub fn announce(&self, topic: &str, collection: Option<&str>) -> bool {
-        let Some(topic) = Topic::of_name(topic) else { return false };
+        let Some(topic) = Topic::parse(topic) else { return false };
         let collection = collection.and_then(|name| CollectionName::parse(name).ok());
         let audience = match (topic, collection) {
             (Topic::Models, _) => Audience::Everyone,

@@ -9,7 +9,7 @@ use hob_keys::{ActiveKey, AuditActor};
 
 use crate::caller::{Proof, RequestOrigin, is_local, role_of};
 use crate::connection::ConnectionState;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::peer_share::PeerKey;
 use crate::request_id::RequestId;
 
@@ -71,7 +71,7 @@ impl RequestContext {
     }
 
     /// Refuses all callers but the owner.
-    pub(crate) fn check_owner(extensions: &Extensions, path: &str) -> Result<(), ApiError> {
+    pub(crate) fn check_owner(extensions: &Extensions, path: &str) -> ApiResult<()> {
         if Self::is_owner(extensions) { Ok(()) } else { Err(ApiError::owner_only(path)) }
     }
 

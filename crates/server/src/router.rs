@@ -21,10 +21,7 @@ use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
 use crate::ollama;
 use crate::openai::{chat, completions, embeddings, media, rerank, tokenize};
-use crate::pages::{
-    channels_page, chat_page, dashboard, document, documents_page, live, markdown, models_page,
-    settings_page, tasks_page, team_page,
-};
+use crate::pages::{chat_page, document, live, markdown, models_page, report_pages};
 use crate::pipeline::Pipeline;
 use crate::reload::AccessRules;
 use crate::request_metrics::RequestMetrics;
@@ -127,13 +124,13 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/api/push", Open, post(ollama::refused::push)),
         ("/api/blobs/{digest}", Open, post(ollama::refused::blobs).head(ollama::refused::blobs)),
         ("/", Open, get(chat_page::show)),
-        ("/documents", Open, get(documents_page::show)),
-        ("/tasks", Open, get(tasks_page::show)),
-        ("/channels", Open, get(channels_page::show)),
+        ("/documents", Open, report_pages::route(&report_pages::DOCUMENTS)),
+        ("/tasks", Open, report_pages::route(&report_pages::TASKS)),
+        ("/channels", Open, report_pages::route(&report_pages::CHANNELS)),
         ("/models", Open, get(models_page::show)),
-        ("/dashboard", Open, get(dashboard::show)),
-        ("/team", Open, get(team_page::show)),
-        ("/settings", Open, get(settings_page::show)),
+        ("/dashboard", Open, report_pages::route(&report_pages::ACTIVITY)),
+        ("/team", Open, report_pages::route(&report_pages::TEAM)),
+        ("/settings", Open, report_pages::route(&report_pages::SETTINGS)),
         ("/pages/markdown", Open, post(markdown::create)),
         ("/pages/document", Ask, post(document::create)),
         ("/pages/live", Own, get(live::watch)),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use axum::extract::State;
 use hob_app::{AskService, EmbeddedEngine, ModelLibrary, ReadinessCheck};
 use hob_channels::whatsapp::WhatsappLinking;
 use hob_config::ServerConfig;
@@ -97,6 +98,9 @@ pub(crate) struct ServerStop {
     /// The server accepts no more requests.
     pub(crate) stopping: CancellationToken,
 }
+
+/// The state, as handlers take it.
+pub(crate) type SharedState = State<Arc<ServerState>>;
 
 /// What handlers share.
 pub(crate) struct ServerState {

@@ -24,6 +24,9 @@ use crate::store::{MIGRATIONS, SqliteTaskStore, TaskStore};
 use crate::task::{DeliverTo, NewTask, RunOutcome, Task, TaskLimits, TaskRun};
 use crate::types::{TaskChange, TaskId, TaskStatus};
 
+#[path = "manual_run_tests.rs"]
+mod manual_run_tests;
+
 /// Answers after a while, and counts how many questions it has at once.
 struct SlowEngine {
     inner: ScriptedEngine,
@@ -369,47 +372,6 @@ async fn a_result_that_cannot_be_delivered_is_kept_and_not_sent_twice() {
             );
         }
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_manual_run_returns_its_result_or_its_obstacle() {
-    let world = World::with(Arc::new(SlowEngine::taking(20)), SchedulerOptions::default());
-    let task = world.create(every(3600)).await;
-    let begun = world.scheduler.run_now(&task.id).await.unwrap();
-    assert_eq!(begun.outcome, None);
-    let refused = world.scheduler.run_now(&task.id).await.unwrap_err().to_string();
-    assert_eq!(refused, format!("the task '{}' is already running", task.id));
-    world.pass(25).await;
-    let run = world.scheduler.run_to_end(&task.id).await.unwrap();
-    assert_eq!((run.outcome, run.result.as_deref()), (Some(RunOutcome::Succeeded), Some("done")));
-    assert_eq!(world.log(&task).await.len(), 2);
-    assert_eq!(world.tasks.get(&task.id).await.unwrap().next_run, task.next_run);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_manual_run_that_its_caller_leaves_is_stopped_recorded_and_not_tried_again() {
-    let world = World::with(Arc::new(SlowEngine::taking(3600)), SchedulerOptions::default());
-    let limits = TaskLimits { retries: 3, ..every(86_400).limits };
-    let task = world.create(NewTask { limits, ..every(86_400) }).await;
-    let left = tokio::time::timeout(Duration::from_secs(5), world.scheduler.run_to_end(&task.id)).await;
-    assert!(left.is_err(), "it takes an hour");
-    world.scheduler.close().await;
-    let log = world.log(&task).await;
-    assert_eq!((log.len(), log[0].outcome), (1, Some(RunOutcome::Interrupted)));
-    assert_eq!(log[0].error.as_deref(), Some("it was stopped"));
-    assert_eq!(world.tasks.get(&task.id).await.unwrap().next_run, task.next_run);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_manual_run_may_use_another_model() {
-    let engine = Arc::new(ScriptedEngine::saying(&["hello"]));
-    let world = World::with(Arc::clone(&engine) as Arc<dyn Engine>, SchedulerOptions::default());
-    let task = world.create(NewTask { model: Some("usual".into()), ..every(3600) }).await;
-    let options = TaskRunOptions { model: Some("other".into()), ..TaskRunOptions::default() };
-    world.scheduler.run_with(&task.id, options).await.unwrap();
-    world.scheduler.run_to_end(&task.id).await.unwrap();
-    let models: Vec<String> = engine.requests().into_iter().map(|request| request.model).collect();
-    assert_eq!(models, ["other", "usual"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hob_core::{Clock, SystemClock, Zone};
-use hob_db::{ChangeWatch, DatabaseError};
+use hob_db::{ChangeWatch, DbResult};
 use jiff::{Timestamp, Zoned};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -165,7 +165,7 @@ impl TaskService {
     /// Runs store work on a blocking thread.
     pub(crate) async fn work<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&dyn TaskStore) -> Result<T, DatabaseError> + Send + 'static,
+        work: impl FnOnce(&dyn TaskStore) -> DbResult<T> + Send + 'static,
     ) -> Result<T, TaskError> {
         let inner = Arc::clone(&self.inner);
         let done = tokio::task::spawn_blocking(move || work(inner.store.as_ref())).await;

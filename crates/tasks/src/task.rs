@@ -271,17 +271,12 @@ pub enum RunOutcome {
     Cancelled,
 }
 
-impl RunOutcome {
-    pub const ALL: [RunOutcome; 4] =
-        [RunOutcome::Succeeded, RunOutcome::Failed, RunOutcome::Interrupted, RunOutcome::Cancelled];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RunOutcome::Succeeded => "succeeded",
-            RunOutcome::Failed => "failed",
-            RunOutcome::Interrupted => "interrupted",
-            RunOutcome::Cancelled => "cancelled",
-        }
+hob_core::named_variants! {
+    RunOutcome {
+        Succeeded => "succeeded",
+        Failed => "failed",
+        Interrupted => "interrupted",
+        Cancelled => "cancelled",
     }
 }
 

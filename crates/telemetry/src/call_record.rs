@@ -17,19 +17,11 @@ pub enum CallOutcome {
     Failed,
 }
 
-impl CallOutcome {
-    const ALL: [CallOutcome; 3] = [CallOutcome::Complete, CallOutcome::Cancelled, CallOutcome::Failed];
-
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        CallOutcome::ALL.into_iter().find(|outcome| outcome.as_str() == word)
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CallOutcome::Complete => "complete",
-            CallOutcome::Cancelled => "cancelled",
-            CallOutcome::Failed => "failed",
-        }
+hob_core::named_variants! {
+    CallOutcome {
+        Complete => "complete",
+        Cancelled => "cancelled",
+        Failed => "failed",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hob_core::UtcDay;
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 
 use crate::call_record::CallRecord;
 use crate::store::{ExportPage, ExportPosition, TelemetryStore};
@@ -42,7 +42,7 @@ impl CallExport {
         }
     }
 
-    fn fetch(&mut self) -> Result<(), DatabaseError> {
+    fn fetch(&mut self) -> DbResult<()> {
         let ExportPage { calls, position, next } = self.store.page_after(self.position)?;
         self.position = position;
         self.held.extend(calls);
@@ -65,7 +65,7 @@ impl CallExport {
 }
 
 impl Iterator for CallExport {
-    type Item = Result<CallRecord, DatabaseError>;
+    type Item = DbResult<CallRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.ready.len() == 0 && self.state == ExportState::More {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_db::DatabaseError;
+
 use super::*;
 use crate::inference::Inference;
 use crate::savings::Prices;

@@ -205,16 +205,10 @@ impl Engine for RecordedEngine {
             .begin(Operation::Rerank, &request.model, tokens_of(bytes as u64), AnswerLimit::NO_ANSWER)
             .await?;
         let asked = noting_host(inference.host.clone(), self.engine.rerank(request));
-        match within(inference.span.trace_parent(), asked).await {
-            Ok(mut reranking) => {
-                inference.read_only(&mut reranking.prompt_tokens);
-                Ok(reranking)
-            }
-            Err(error) => {
-                inference.fail(&error);
-                Err(error)
-            }
-        }
+        let answered = within(inference.span.trace_parent(), asked).await;
+        let mut reranking = answered.inspect_err(|error| inference.fail(error))?;
+        inference.read_only(&mut reranking.prompt_tokens);
+        Ok(reranking)
     }
 
     /// An embedding has no completion tokens.
@@ -226,16 +220,10 @@ impl Engine for RecordedEngine {
         let mut inference =
             self.begin(Operation::Embed, &request.model, tokens, AnswerLimit::NO_ANSWER).await?;
         let asked = noting_host(inference.host.clone(), self.engine.embed(request));
-        match within(inference.span.trace_parent(), asked).await {
-            Ok(mut embeddings) => {
-                inference.read_only(&mut embeddings.prompt_tokens);
-                Ok(embeddings)
-            }
-            Err(error) => {
-                inference.fail(&error);
-                Err(error)
-            }
-        }
+        let answered = within(inference.span.trace_parent(), asked).await;
+        let mut embeddings = answered.inspect_err(|error| inference.fail(error))?;
+        inference.read_only(&mut embeddings.prompt_tokens);
+        Ok(embeddings)
     }
 
     /// Recorded when its last byte has come. Sound and pictures have no token counts.
@@ -250,15 +238,9 @@ impl Engine for RecordedEngine {
             load_time: None,
         });
         let asked = noting_host(inference.host.clone(), self.engine.media(request));
-        match within(inference.span.trace_parent(), asked).await {
-            Ok(MediaAnswer { content_type, body }) => {
-                Ok(MediaAnswer { content_type, body: Box::pin(RecordedMedia { body, inference }) })
-            }
-            Err(error) => {
-                inference.fail(&error);
-                Err(error)
-            }
-        }
+        let answered = within(inference.span.trace_parent(), asked).await;
+        let MediaAnswer { content_type, body } = answered.inspect_err(|error| inference.fail(error))?;
+        Ok(MediaAnswer { content_type, body: Box::pin(RecordedMedia { body, inference }) })
     }
 
     async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use hob_core::{Moment, UtcDay, Zone};
-use hob_db::{DatabaseError, Storage};
+use hob_db::{DatabaseError, DbResult, Storage};
 
 use crate::call_page::{CallPage, CallQuery};
 use crate::inference::{Inference, InferenceLog};
@@ -68,7 +68,7 @@ impl TelemetryService {
     }
 
     /// The savings so far, including the latest calls, with days in `zone`. Blocks.
-    pub fn savings(&self, now: SystemTime, zone: &Zone) -> Result<Savings, DatabaseError> {
+    pub fn savings(&self, now: SystemTime, zone: &Zone) -> DbResult<Savings> {
         // Records that cannot be written now are in a later report.
         self.settle();
         let served = match self.store() {
@@ -79,7 +79,7 @@ impl TelemetryService {
     }
 
     /// What each key has used since a day, including the latest calls; most calls first. Blocks.
-    pub fn key_usage(&self, since: Option<UtcDay>) -> Result<Vec<KeyUsage>, DatabaseError> {
+    pub fn key_usage(&self, since: Option<UtcDay>) -> DbResult<Vec<KeyUsage>> {
         self.settle();
         let Some(store) = self.store() else { return Ok(Vec::new()) };
         let figures = store.keys(since)?;
@@ -89,7 +89,7 @@ impl TelemetryService {
     }
 
     /// A page of the recorded calls, including the latest. Blocks.
-    pub fn call_page(&self, query: &CallQuery) -> Result<CallPage, DatabaseError> {
+    pub fn call_page(&self, query: &CallQuery) -> DbResult<CallPage> {
         self.settle();
         match self.store() {
             Some(store) => store.call_page(query),
@@ -98,7 +98,7 @@ impl TelemetryService {
     }
 
     /// How fast the models with the most calls since a day wrote. Blocks.
-    pub fn speeds(&self, since: UtcDay, most: u32) -> Result<Vec<ModelSpeed>, DatabaseError> {
+    pub fn speeds(&self, since: UtcDay, most: u32) -> DbResult<Vec<ModelSpeed>> {
         self.store().map_or(Ok(Vec::new()), |store| store.speeds(since, most))
     }
 

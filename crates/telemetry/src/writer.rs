@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use hob_db::{BatchOptions, BatchSink, BatchWriter, DatabaseError, FailureLog};
+use hob_db::{BatchOptions, BatchSink, BatchWriter, DbResult, FailureLog};
 use tracing::{debug, warn};
 
 use crate::entry::shorten;
@@ -49,7 +49,7 @@ pub struct WriterOptions {
 impl TelemetryWriter {
     /// Starts the thread; an error means that the system refused to start one. `open` is called until it succeeds.
     pub fn start(
-        open: impl FnMut() -> Result<Arc<dyn TelemetryStore>, DatabaseError> + Send + 'static,
+        open: impl FnMut() -> DbResult<Arc<dyn TelemetryStore>> + Send + 'static,
         options: WriterOptions,
     ) -> io::Result<Self> {
         let sink = TelemetrySink {
@@ -94,7 +94,7 @@ impl InferenceLog for TelemetryWriter {
 }
 
 struct TelemetrySink {
-    open: Box<dyn FnMut() -> Result<Arc<dyn TelemetryStore>, DatabaseError> + Send>,
+    open: Box<dyn FnMut() -> DbResult<Arc<dyn TelemetryStore>> + Send>,
     store: Option<Arc<dyn TelemetryStore>>,
     prices: Arc<Prices>,
     retention: Retention,
@@ -103,7 +103,7 @@ struct TelemetrySink {
 }
 
 impl TelemetrySink {
-    fn store(&mut self) -> Result<Arc<dyn TelemetryStore>, DatabaseError> {
+    fn store(&mut self) -> DbResult<Arc<dyn TelemetryStore>> {
         if let Some(store) = &self.store {
             return Ok(Arc::clone(store));
         }
@@ -114,7 +114,7 @@ impl TelemetrySink {
 }
 
 impl BatchSink<Inference> for TelemetrySink {
-    fn write(&mut self, batch: &[Inference]) -> Result<(), DatabaseError> {
+    fn write(&mut self, batch: &[Inference]) -> DbResult<()> {
         let result = self.store().and_then(|store| store.record_batch(batch, &self.prices));
         self.log.note(&result);
         if result.is_ok() {

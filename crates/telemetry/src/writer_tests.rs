@@ -3,7 +3,7 @@
 use std::thread;
 
 use hob_core::FinishReason;
-use hob_db::Database;
+use hob_db::{Database, DatabaseError};
 
 use super::*;
 use crate::inference::InferenceEnd;

@@ -12,7 +12,7 @@ use hob_channels::{
 };
 use hob_config::{ChannelConfig, Config, TelegramConfig};
 use hob_core::{AgentPreference, EventBus};
-use hob_db::{DatabaseError, Storage};
+use hob_db::{DbResult, Storage};
 use secrecy::SecretString;
 
 use crate::startup::email_channel::{allow_from, email_options, trust};
@@ -92,7 +92,7 @@ pub fn is_telegram(target: &str) -> bool {
 }
 
 /// The store of messages and senders, for a single command.
-pub fn channel_store(storage: &Storage) -> Result<Arc<dyn ChannelStore>, DatabaseError> {
+pub fn channel_store(storage: &Storage) -> DbResult<Arc<dyn ChannelStore>> {
     Ok(open_channel_store(storage)?.store)
 }
 

@@ -6,6 +6,7 @@ pub mod embedder;
 pub mod engines;
 pub mod identity;
 pub mod keys;
+pub(crate) mod llm_tool;
 pub mod local_models;
 pub mod mail;
 pub mod memory;

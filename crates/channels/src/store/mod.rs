@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_core::Moment;
-use hob_db::{ChangeWatch, DatabaseError, Storage};
+use hob_db::{ChangeWatch, DbResult, Storage};
 
 pub use copy::COPY_TABLES;
 pub use pairing::{ApprovedSender, NewPairing, PairingOutcome, PairingStore, PendingSender, SenderKey};
@@ -32,7 +32,7 @@ pub struct OpenedChannelStore {
 }
 
 /// Opens a file, and asks no server.
-pub fn open_channel_store(storage: &Storage) -> Result<OpenedChannelStore, DatabaseError> {
+pub fn open_channel_store(storage: &Storage) -> DbResult<OpenedChannelStore> {
     Ok(match storage {
         Storage::Sqlite(database) => {
             OpenedChannelStore { store: Arc::new(SqliteChannelStore::new(database.open()?)), shared: None }
@@ -56,39 +56,29 @@ pub(crate) const MAX_LINES: i64 = 100_000;
 pub trait ChannelStore: PairingStore + PositionStore {
     /// Adds a message and returns its number; `None` if a message with that identity was added before. Safe for concurrent
     /// processes.
-    fn take(
-        &self,
-        identity: Option<&str>,
-        message: &str,
-        now: SystemTime,
-    ) -> Result<Option<i64>, DatabaseError>;
+    fn take(&self, identity: Option<&str>, message: &str, now: SystemTime) -> DbResult<Option<i64>>;
 
     /// Marks a message as answered. Its text is deleted, its identity stays. Returns whether it was not answered before: of several
     /// processes, one gets `true`.
-    fn settle(&self, id: i64) -> Result<bool, DatabaseError>;
+    fn settle(&self, id: i64) -> DbResult<bool>;
 
     /// Marks a message as not answered.
-    fn reopen(&self, id: i64, message: &str) -> Result<(), DatabaseError>;
+    fn reopen(&self, id: i64, message: &str) -> DbResult<()>;
 
     /// The messages that are not answered, oldest first.
-    fn unsettled(&self) -> Result<Vec<UnsettledMessage>, DatabaseError>;
+    fn unsettled(&self) -> DbResult<Vec<UnsettledMessage>>;
 
     /// The last lines of a conversation, oldest first.
-    fn history(&self, thread: ThreadKey<'_>, most: usize) -> Result<Vec<HistoryLine>, DatabaseError>;
+    fn history(&self, thread: ThreadKey<'_>, most: usize) -> DbResult<Vec<HistoryLine>>;
 
     /// Adds a question and its answer, and deletes lines beyond the limits.
-    fn remember(
-        &self,
-        thread: ThreadKey<'_>,
-        exchange: Exchange<'_>,
-        now: SystemTime,
-    ) -> Result<(), DatabaseError>;
+    fn remember(&self, thread: ThreadKey<'_>, exchange: Exchange<'_>, now: SystemTime) -> DbResult<()>;
 
     /// Adds a message that Hob sent of its own accord. It is not in the history of the conversation, and has the same limits.
-    fn note_sent(&self, thread: ThreadKey<'_>, content: &str, now: SystemTime) -> Result<(), DatabaseError>;
+    fn note_sent(&self, thread: ThreadKey<'_>, content: &str, now: SystemTime) -> DbResult<()>;
 
     /// The last lines of all conversations, and of what Hob sent, newest first.
-    fn recent(&self, most: usize) -> Result<Vec<RecentLine>, DatabaseError>;
+    fn recent(&self, most: usize) -> DbResult<Vec<RecentLine>>;
 }
 
 /// The most lines that `recent` returns.
@@ -125,35 +115,30 @@ pub(crate) const MAX_WAITING_REQUESTS: i64 = 1_000;
 /// What processes that share a database have in common. Times are those of the server, so clocks that differ do no harm.
 pub trait SharedChannelStore: Send + Sync {
     /// Takes or renews the lease of a channel, unless another process has it.
-    fn hold(&self, claim: &LeaseClaim<'_>) -> Result<LeaseOutcome, DatabaseError>;
+    fn hold(&self, claim: &LeaseClaim<'_>) -> DbResult<LeaseOutcome>;
 
     /// Gives the lease back, if `holder` has it.
-    fn release(&self, channel: &str, holder: &str) -> Result<(), DatabaseError>;
+    fn release(&self, channel: &str, holder: &str) -> DbResult<()>;
 
     /// Puts down a request to the process that is connected to a channel; `false` if too many wait. A request whose key is there
     /// already is not put down again.
-    fn ask_holder(&self, channel: &str, request: NewRequest<'_>) -> Result<bool, DatabaseError>;
+    fn ask_holder(&self, channel: &str, request: NewRequest<'_>) -> DbResult<bool>;
 
     /// What became of a request. One that is answered is deleted with that.
-    fn request_state(&self, key: &str) -> Result<RequestState, DatabaseError>;
+    fn request_state(&self, key: &str) -> DbResult<RequestState>;
 
     /// Deletes a request that was not taken; `false` if it was taken.
-    fn withdraw(&self, key: &str) -> Result<bool, DatabaseError>;
+    fn withdraw(&self, key: &str) -> DbResult<bool>;
 
     /// Takes requests for `holder`, oldest first: new ones, and those of a holder before it that did not answer them. Deletes those
     /// that nothing waits for any more.
-    fn take_requests(
-        &self,
-        channel: &str,
-        holder: &str,
-        most: usize,
-    ) -> Result<Vec<TakenRequest>, DatabaseError>;
+    fn take_requests(&self, channel: &str, holder: &str, most: usize) -> DbResult<Vec<TakenRequest>>;
 
     /// Answers a request.
-    fn answer(&self, id: i64, reply: &str) -> Result<(), DatabaseError>;
+    fn answer(&self, id: i64, reply: &str) -> DbResult<()>;
 
     /// Reports new requests and answers.
-    fn watch_requests(&self) -> Result<ChangeWatch, DatabaseError>;
+    fn watch_requests(&self) -> DbResult<ChangeWatch>;
 }
 
 /// Asks for the lease of a channel.
@@ -220,20 +205,10 @@ pub enum Speaker {
     Hob,
 }
 
-impl Speaker {
-    fn as_str(self) -> &'static str {
-        match self {
-            Speaker::Person => "person",
-            Speaker::Hob => "hob",
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        match text {
-            "person" => Some(Speaker::Person),
-            "hob" => Some(Speaker::Hob),
-            _ => None,
-        }
+hob_core::named_variants! {
+    Speaker {
+        Person => "person",
+        Hob => "hob",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 
 /// Senders of one channel who may wait. Everyone can write, so the others get no code.
 pub(super) const MAX_PENDING: i64 = 100;
@@ -13,30 +13,25 @@ pub(super) const MAX_LISTED: i64 = 10_000;
 
 /// Stores who is approved. A code is upper case and has no separators.
 pub trait PairingStore: Send + Sync {
-    fn is_approved(&self, sender: SenderKey<'_>) -> Result<bool, DatabaseError>;
+    fn is_approved(&self, sender: SenderKey<'_>) -> DbResult<bool>;
 
     /// Saves a code for a sender who has no valid one. Deletes codes that are not valid anymore.
-    fn begin_pairing(
-        &self,
-        pairing: NewPairing<'_>,
-        now: SystemTime,
-    ) -> Result<PairingOutcome, DatabaseError>;
+    fn begin_pairing(&self, pairing: NewPairing<'_>, now: SystemTime) -> DbResult<PairingOutcome>;
 
     /// The senders with a valid code, oldest first.
-    fn pending_senders(&self, now: SystemTime) -> Result<Vec<PendingSender>, DatabaseError>;
+    fn pending_senders(&self, now: SystemTime) -> DbResult<Vec<PendingSender>>;
 
     /// Approves the sender who got this code; `None` if it is not valid.
-    fn approve_code(&self, code: &str, now: SystemTime) -> Result<Option<ApprovedSender>, DatabaseError>;
+    fn approve_code(&self, code: &str, now: SystemTime) -> DbResult<Option<ApprovedSender>>;
 
     /// Approves a sender without a code.
-    fn approve_sender(&self, sender: SenderKey<'_>, name: &str, now: SystemTime)
-    -> Result<(), DatabaseError>;
+    fn approve_sender(&self, sender: SenderKey<'_>, name: &str, now: SystemTime) -> DbResult<()>;
 
     /// The approved senders, by channel and sender.
-    fn approved_senders(&self) -> Result<Vec<ApprovedSender>, DatabaseError>;
+    fn approved_senders(&self) -> DbResult<Vec<ApprovedSender>>;
 
     /// Withdraws an approval; `false` if there is none.
-    fn remove_sender(&self, sender: SenderKey<'_>) -> Result<bool, DatabaseError>;
+    fn remove_sender(&self, sender: SenderKey<'_>) -> DbResult<bool>;
 }
 
 /// A sender of a channel.

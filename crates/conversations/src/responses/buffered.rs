@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
-use hob_db::{DatabaseError, FailureLog};
+use hob_db::{DbResult, FailureLog};
 
 use super::sqlite::{SqliteResponseStore, WaitingResponse};
 use super::{
@@ -59,7 +59,7 @@ impl BufferedResponseStore {
     }
 
     /// The store, when nothing waits for it any more.
-    fn written(&self) -> Result<&SqliteResponseStore, DatabaseError> {
+    fn written(&self) -> DbResult<&SqliteResponseStore> {
         self.shared.write()?;
         Ok(&self.shared.store)
     }
@@ -127,7 +127,7 @@ impl Shared {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn write(&self) -> Result<(), DatabaseError> {
+    fn write(&self) -> DbResult<()> {
         let _order = lock(&self.writing);
         let batch = {
             let mut waiting = lock(&self.waiting);
@@ -188,7 +188,7 @@ impl ResponseStore for BufferedResponseStore {
         Ok(())
     }
 
-    fn flush(&self) -> Result<(), DatabaseError> {
+    fn flush(&self) -> DbResult<()> {
         self.shared.write()
     }
 
@@ -198,7 +198,7 @@ impl ResponseStore for BufferedResponseStore {
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<Appended, DatabaseError> {
+    ) -> DbResult<Appended> {
         self.written()?.save(owner, response, append, now)
     }
 
@@ -208,55 +208,42 @@ impl ResponseStore for BufferedResponseStore {
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<Option<Appended>, DatabaseError> {
+    ) -> DbResult<Option<Appended>> {
         self.written()?.update(owner, response, append, now)
     }
 
-    fn renew(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
+    fn renew(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool> {
         self.shared.store.renew(owner, id)
     }
 
-    fn find(&self, owner: &ResponseOwner, id: &str) -> Result<Option<StoredResponse>, DatabaseError> {
+    fn find(&self, owner: &ResponseOwner, id: &str) -> DbResult<Option<StoredResponse>> {
         match self.shared.find(owner, id) {
             Some(response) => Ok(Some(response)),
             None => self.shared.store.find(owner, id),
         }
     }
 
-    fn chain(
-        &self,
-        owner: &ResponseOwner,
-        id: &str,
-        now: SystemTime,
-    ) -> Result<ResponseChain, DatabaseError> {
+    fn chain(&self, owner: &ResponseOwner, id: &str, now: SystemTime) -> DbResult<ResponseChain> {
         self.written()?.chain(owner, id, now)
     }
 
-    fn delete(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
+    fn delete(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool> {
         self.written()?.delete(owner, id)
     }
 
-    fn create_conversation(
-        &self,
-        owner: &ResponseOwner,
-        conversation: &StoredConversation,
-    ) -> Result<(), DatabaseError> {
+    fn create_conversation(&self, owner: &ResponseOwner, conversation: &StoredConversation) -> DbResult<()> {
         self.shared.store.create_conversation(owner, conversation)
     }
 
-    fn conversation(
-        &self,
-        owner: &ResponseOwner,
-        id: &str,
-    ) -> Result<Option<StoredConversation>, DatabaseError> {
+    fn conversation(&self, owner: &ResponseOwner, id: &str) -> DbResult<Option<StoredConversation>> {
         self.shared.store.conversation(owner, id)
     }
 
-    fn set_metadata(&self, owner: &ResponseOwner, id: &str, metadata: &str) -> Result<bool, DatabaseError> {
+    fn set_metadata(&self, owner: &ResponseOwner, id: &str, metadata: &str) -> DbResult<bool> {
         self.shared.store.set_metadata(owner, id, metadata)
     }
 
-    fn delete_conversation(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
+    fn delete_conversation(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool> {
         self.shared.store.delete_conversation(owner, id)
     }
 
@@ -266,16 +253,11 @@ impl ResponseStore for BufferedResponseStore {
         id: &str,
         page: &ItemPage,
         now: SystemTime,
-    ) -> Result<FoundItems, DatabaseError> {
+    ) -> DbResult<FoundItems> {
         self.shared.store.items(owner, id, page, now)
     }
 
-    fn item(
-        &self,
-        owner: &ResponseOwner,
-        id: &str,
-        item: &str,
-    ) -> Result<Option<ConversationItem>, DatabaseError> {
+    fn item(&self, owner: &ResponseOwner, id: &str, item: &str) -> DbResult<Option<ConversationItem>> {
         self.shared.store.item(owner, id, item)
     }
 
@@ -284,11 +266,11 @@ impl ResponseStore for BufferedResponseStore {
         owner: &ResponseOwner,
         append: &ConversationAppend,
         now: SystemTime,
-    ) -> Result<Appended, DatabaseError> {
+    ) -> DbResult<Appended> {
         self.shared.store.append(owner, append, now)
     }
 
-    fn delete_item(&self, owner: &ResponseOwner, id: &str, item: &str) -> Result<bool, DatabaseError> {
+    fn delete_item(&self, owner: &ResponseOwner, id: &str, item: &str) -> DbResult<bool> {
         self.shared.store.delete_item(owner, id, item)
     }
 }

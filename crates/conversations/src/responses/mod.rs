@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_core::Moment;
-use hob_db::{DatabaseError, Storage};
+use hob_db::{DbResult, Storage};
 
 pub use buffered::BufferedResponseStore;
 pub use postgres::PostgresResponseStore;
@@ -211,12 +211,12 @@ pub trait ResponseStore: Send + Sync {
     }
 
     /// Fails if the database was away when it was last used. Asks nothing, so it is fast.
-    fn check_known_state(&self) -> Result<(), DatabaseError> {
+    fn check_known_state(&self) -> DbResult<()> {
         Ok(())
     }
 
     /// Writes what waits to be written.
-    fn flush(&self) -> Result<(), DatabaseError> {
+    fn flush(&self) -> DbResult<()> {
         Ok(())
     }
 
@@ -228,7 +228,7 @@ pub trait ResponseStore: Send + Sync {
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<Appended, DatabaseError>;
+    ) -> DbResult<Appended>;
 
     /// The same for a response that is being written; `None` if it was deleted or ended meanwhile.
     fn update(
@@ -237,38 +237,29 @@ pub trait ResponseStore: Send + Sync {
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<Option<Appended>, DatabaseError>;
+    ) -> DbResult<Option<Appended>>;
 
     /// Extends the lease of a response that is being written; `false` if it was deleted or ended meanwhile.
-    fn renew(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError>;
+    fn renew(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool>;
 
-    fn find(&self, owner: &ResponseOwner, id: &str) -> Result<Option<StoredResponse>, DatabaseError>;
+    fn find(&self, owner: &ResponseOwner, id: &str) -> DbResult<Option<StoredResponse>>;
 
     /// A response with all that it continues. Counts as a use of each of them.
-    fn chain(&self, owner: &ResponseOwner, id: &str, now: SystemTime)
-    -> Result<ResponseChain, DatabaseError>;
+    fn chain(&self, owner: &ResponseOwner, id: &str, now: SystemTime) -> DbResult<ResponseChain>;
 
     /// Deletes a response; `false` when there is none.
-    fn delete(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError>;
+    fn delete(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool>;
 
     /// Begins a conversation without items.
-    fn create_conversation(
-        &self,
-        owner: &ResponseOwner,
-        conversation: &StoredConversation,
-    ) -> Result<(), DatabaseError>;
+    fn create_conversation(&self, owner: &ResponseOwner, conversation: &StoredConversation) -> DbResult<()>;
 
-    fn conversation(
-        &self,
-        owner: &ResponseOwner,
-        id: &str,
-    ) -> Result<Option<StoredConversation>, DatabaseError>;
+    fn conversation(&self, owner: &ResponseOwner, id: &str) -> DbResult<Option<StoredConversation>>;
 
     /// Replaces the metadata; `false` when there is no such conversation.
-    fn set_metadata(&self, owner: &ResponseOwner, id: &str, metadata: &str) -> Result<bool, DatabaseError>;
+    fn set_metadata(&self, owner: &ResponseOwner, id: &str, metadata: &str) -> DbResult<bool>;
 
     /// Deletes a conversation and its items; `false` when there is none.
-    fn delete_conversation(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError>;
+    fn delete_conversation(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool>;
 
     /// Items of a conversation. Counts as a use of it.
     fn items(
@@ -277,14 +268,9 @@ pub trait ResponseStore: Send + Sync {
         id: &str,
         page: &ItemPage,
         now: SystemTime,
-    ) -> Result<FoundItems, DatabaseError>;
+    ) -> DbResult<FoundItems>;
 
-    fn item(
-        &self,
-        owner: &ResponseOwner,
-        id: &str,
-        item: &str,
-    ) -> Result<Option<ConversationItem>, DatabaseError>;
+    fn item(&self, owner: &ResponseOwner, id: &str, item: &str) -> DbResult<Option<ConversationItem>>;
 
     /// Adds items at the end of a conversation: all of them or none.
     fn append(
@@ -292,10 +278,10 @@ pub trait ResponseStore: Send + Sync {
         owner: &ResponseOwner,
         append: &ConversationAppend,
         now: SystemTime,
-    ) -> Result<Appended, DatabaseError>;
+    ) -> DbResult<Appended>;
 
     /// Deletes an item; `false` when there is no such item or conversation.
-    fn delete_item(&self, owner: &ResponseOwner, id: &str, item: &str) -> Result<bool, DatabaseError>;
+    fn delete_item(&self, owner: &ResponseOwner, id: &str, item: &str) -> DbResult<bool>;
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! How much is saved. Pure: shared by all databases.
 
 use std::borrow::Cow;
+use std::time::SystemTime;
+
+use hob_core::Moment;
 
 use crate::responses::ResponseOwner;
 
@@ -68,6 +71,19 @@ const MEMBER: ChatLimits = ChatLimits { chats: OWNER.chats / 4, bytes: OWNER.byt
 impl ChatLimits {
     pub fn of(owner: &ResponseOwner) -> Self {
         if owner.is_owner() { OWNER } else { MEMBER }
+    }
+}
+
+/// The caller of a change, and how much it may save.
+pub(super) struct Room<'a> {
+    pub(super) owner: &'a ResponseOwner,
+    pub(super) limits: ChatLimits,
+    pub(super) now: SystemTime,
+}
+
+impl Room<'_> {
+    pub(super) fn microseconds(&self) -> i64 {
+        Moment::of(self.now).microseconds()
     }
 }
 

@@ -4,6 +4,7 @@
 //! Every call blocks. A chat belongs to a caller, and only that caller finds it.
 
 mod copy;
+mod implement;
 pub mod limits;
 mod postgres;
 mod sqlite;
@@ -13,7 +14,7 @@ mod words;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use hob_db::{DatabaseError, Storage};
+use hob_db::{DbResult, Storage};
 
 use crate::chat::{
     AssistantChange, AssistantId, ChatChange, ChatChanged, ChatPage, ChatPageQuery, ChatSummary, ChatTurn,
@@ -27,7 +28,7 @@ pub use postgres::{POSTGRES_MIGRATIONS, PostgresConversationStore};
 pub use sqlite::{MIGRATIONS, SqliteConversationStore};
 
 /// The conversations in a database. Opens a file, and asks no server.
-pub fn open_conversation_store(storage: &Storage) -> Result<Arc<dyn ConversationStore>, DatabaseError> {
+pub fn open_conversation_store(storage: &Storage) -> DbResult<Arc<dyn ConversationStore>> {
     Ok(match storage {
         Storage::Sqlite(database) => Arc::new(SqliteConversationStore::new(database.open()?)),
         Storage::Postgres(database) => Arc::new(PostgresConversationStore::new(database.clone())),
@@ -52,7 +53,7 @@ pub trait ConversationStore: Send + Sync {
         chat: Option<ChatId>,
         turn: &ChatTurn,
         now: SystemTime,
-    ) -> Result<SavedTurn, DatabaseError>;
+    ) -> DbResult<SavedTurn>;
 
     /// Puts a turn in the place of another. Where that is gone, adds it: turns that others saved since then are not touched.
     fn replace(
@@ -61,45 +62,36 @@ pub trait ConversationStore: Send + Sync {
         saved: SavedTurn,
         turn: &ChatTurn,
         now: SystemTime,
-    ) -> Result<SavedTurn, DatabaseError>;
+    ) -> DbResult<SavedTurn>;
 
     /// Deletes a conversation; `false` when there is none of that number.
-    fn forget(&self, owner: &ResponseOwner, chat: ChatId) -> Result<bool, DatabaseError>;
+    fn forget(&self, owner: &ResponseOwner, chat: ChatId) -> DbResult<bool>;
 
     /// The first conversations: the pinned ones, and then those that were used last.
-    fn list(&self, owner: &ResponseOwner, most: usize) -> Result<Vec<ChatSummary>, DatabaseError>;
+    fn list(&self, owner: &ResponseOwner, most: usize) -> DbResult<Vec<ChatSummary>>;
 
     /// The conversation that was used last.
-    fn latest(&self, owner: &ResponseOwner) -> Result<Option<ChatId>, DatabaseError>;
+    fn latest(&self, owner: &ResponseOwner) -> DbResult<Option<ChatId>>;
 
     /// The current branch of a conversation; `None` when there is none of that number.
-    fn get(&self, owner: &ResponseOwner, chat: ChatId) -> Result<Option<Conversation>, DatabaseError>;
+    fn get(&self, owner: &ResponseOwner, chat: ChatId) -> DbResult<Option<Conversation>>;
 }
 
 /// Saves chats as the pages have them: trees of turns, with settings; and assistants.
 pub trait ChatStore: Send + Sync {
-    fn page(&self, owner: &ResponseOwner, query: &ChatPageQuery) -> Result<ChatPage, DatabaseError>;
+    fn page(&self, owner: &ResponseOwner, query: &ChatPageQuery) -> DbResult<ChatPage>;
 
     /// Begins a chat without turns; `None` when the caller has as many as it may have.
-    fn create(
-        &self,
-        owner: &ResponseOwner,
-        chat: &NewChat,
-        now: SystemTime,
-    ) -> Result<Option<ChatSummary>, DatabaseError>;
+    fn create(&self, owner: &ResponseOwner, chat: &NewChat, now: SystemTime)
+    -> DbResult<Option<ChatSummary>>;
 
     /// A chat with all branches; `None` when there is none of that number.
-    fn chat(&self, owner: &ResponseOwner, chat: ChatId) -> Result<Option<SavedChat>, DatabaseError>;
+    fn chat(&self, owner: &ResponseOwner, chat: ChatId) -> DbResult<Option<SavedChat>>;
 
-    fn change(
-        &self,
-        owner: &ResponseOwner,
-        chat: ChatId,
-        change: &ChatChange,
-    ) -> Result<ChatChanged, DatabaseError>;
+    fn change(&self, owner: &ResponseOwner, chat: ChatId, change: &ChatChange) -> DbResult<ChatChanged>;
 
     /// Deletes a chat; `false` when there is none of that number.
-    fn delete(&self, owner: &ResponseOwner, chat: ChatId) -> Result<bool, DatabaseError>;
+    fn delete(&self, owner: &ResponseOwner, chat: ChatId) -> DbResult<bool>;
 
     /// Adds a turn without an answer, which becomes the end of the branch that is shown.
     fn add_question(
@@ -108,7 +100,7 @@ pub trait ChatStore: Send + Sync {
         chat: ChatId,
         question: &NewQuestion,
         now: SystemTime,
-    ) -> Result<TurnSaved, DatabaseError>;
+    ) -> DbResult<TurnSaved>;
 
     /// Saves the answer of a turn, in the place of the one that it has.
     fn save_answer(
@@ -117,16 +109,12 @@ pub trait ChatStore: Send + Sync {
         turn: SavedTurn,
         answer: &SavedAnswer,
         now: SystemTime,
-    ) -> Result<TurnSaved, DatabaseError>;
+    ) -> DbResult<TurnSaved>;
 
     /// In the order in which they were saved.
-    fn assistants(&self, owner: &ResponseOwner) -> Result<Vec<SavedAssistant>, DatabaseError>;
+    fn assistants(&self, owner: &ResponseOwner) -> DbResult<Vec<SavedAssistant>>;
 
-    fn assistant(
-        &self,
-        owner: &ResponseOwner,
-        id: AssistantId,
-    ) -> Result<Option<SavedAssistant>, DatabaseError>;
+    fn assistant(&self, owner: &ResponseOwner, id: AssistantId) -> DbResult<Option<SavedAssistant>>;
 
     /// `None` when the caller has as many as it may have.
     fn create_assistant(
@@ -134,7 +122,7 @@ pub trait ChatStore: Send + Sync {
         owner: &ResponseOwner,
         name: &str,
         settings: &SavedSettings,
-    ) -> Result<Option<SavedAssistant>, DatabaseError>;
+    ) -> DbResult<Option<SavedAssistant>>;
 
     /// `None` when there is none of that number.
     fn change_assistant(
@@ -142,10 +130,10 @@ pub trait ChatStore: Send + Sync {
         owner: &ResponseOwner,
         id: AssistantId,
         change: &AssistantChange,
-    ) -> Result<Option<SavedAssistant>, DatabaseError>;
+    ) -> DbResult<Option<SavedAssistant>>;
 
     /// `false` when there is none of that number.
-    fn delete_assistant(&self, owner: &ResponseOwner, id: AssistantId) -> Result<bool, DatabaseError>;
+    fn delete_assistant(&self, owner: &ResponseOwner, id: AssistantId) -> DbResult<bool>;
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use rusqlite::Transaction;
 
 use super::state::{self, TableState};
 use super::{CopyError, CopyRequest, CopyTable, ExistingRows, postgres_side, sqlite_side};
-use crate::postgres::{PostgresTransaction, QueryError};
+use crate::postgres::{PostgresTransaction, QueryError, QueryResult};
 
 /// What earlier runs have copied of each table, or why nothing may be written.
 enum Begin {
@@ -86,19 +86,19 @@ pub(super) fn begin<T: BeginTransaction>(
 impl BeginTransaction for PostgresTransaction<'_> {
     type Error = QueryError;
 
-    fn states(&mut self) -> Result<Vec<TableState>, QueryError> {
+    fn states(&mut self) -> QueryResult<Vec<TableState>> {
         state::read_postgres(self)
     }
 
-    fn clear(&mut self, tables: &[CopyTable]) -> Result<(), QueryError> {
+    fn clear(&mut self, tables: &[CopyTable]) -> QueryResult<()> {
         postgres_side::clear(self, tables)
     }
 
-    fn count(&mut self, table: &CopyTable) -> Result<u64, QueryError> {
+    fn count(&mut self, table: &CopyTable) -> QueryResult<u64> {
         postgres_side::count(self, table)
     }
 
-    fn begin_table(&mut self, table: &CopyTable, source: &str) -> Result<(), QueryError> {
+    fn begin_table(&mut self, table: &CopyTable, source: &str) -> QueryResult<()> {
         state::begin_postgres(self, table.name, source)
     }
 }

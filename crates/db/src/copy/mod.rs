@@ -28,7 +28,7 @@ mod value;
 use thiserror::Error;
 
 use crate::DatabaseError;
-use crate::postgres::{PostgresTransaction, QueryError};
+use crate::postgres::{PostgresTransaction, QueryResult};
 
 pub use run::{copy_to_postgres, copy_to_sqlite};
 pub use state::forget_copy;
@@ -85,9 +85,9 @@ pub struct RowConversion {
     pub to_sqlite: fn(CopyRow) -> Option<CopyRow>,
 }
 
-pub type PrepareTable = fn(&mut PostgresTransaction<'_>) -> Result<(), QueryError>;
+pub type PrepareTable = fn(&mut PostgresTransaction<'_>) -> QueryResult<()>;
 
-pub type AfterBatch = fn(&mut PostgresTransaction<'_>, &[CopyRow]) -> Result<(), QueryError>;
+pub type AfterBatch = fn(&mut PostgresTransaction<'_>, &[CopyRow]) -> QueryResult<()>;
 
 /// What is special about a table in PostgreSQL.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 use super::page::{Described, Page, Position};
 use super::value::{ColumnKind, CopyRow, CopyValue, escaped};
 use super::{CopyTable, CopyTexts};
-use crate::postgres::{PostgresTransaction, QueryError, ToSql, Type};
+use crate::postgres::{PostgresTransaction, QueryResult, ToSql, Type};
 
 const COLUMNS: &str = "
     SELECT attname::text, format_type(atttypid, NULL), attidentity::text <> ''
@@ -13,7 +13,7 @@ const COLUMNS: &str = "
 pub(super) fn describe(
     transaction: &mut PostgresTransaction<'_>,
     table: &CopyTable,
-) -> Result<Option<Described>, QueryError> {
+) -> QueryResult<Option<Described>> {
     let mut described = Described::default();
     for row in transaction.query(COLUMNS, &[&table.name])? {
         let name: String = row.try_get(0)?;
@@ -28,7 +28,7 @@ pub(super) fn describe(
 }
 
 /// 0 if there is no such table.
-pub(super) fn count(transaction: &mut PostgresTransaction<'_>, table: &CopyTable) -> Result<u64, QueryError> {
+pub(super) fn count(transaction: &mut PostgresTransaction<'_>, table: &CopyTable) -> QueryResult<u64> {
     if describe(transaction, table)?.is_none() {
         return Ok(0);
     }
@@ -42,7 +42,7 @@ pub(super) fn page(
     described: &Described,
     position: &Position,
     limit: i64,
-) -> Result<Page, QueryError> {
+) -> QueryResult<Page> {
     let expression = |name: &str| {
         let special = table.postgres.expressions.iter().find(|(column, _)| *column == name);
         special.map_or_else(|| format!("\"{name}\""), |(_, expression)| (*expression).to_owned())
@@ -87,7 +87,7 @@ pub(super) fn insert(
     table: &CopyTable,
     described: &Described,
     rows: &[CopyRow],
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     let names: Vec<String> = described.columns.iter().map(|(name, _)| format!("\"{name}\"")).collect();
     let types: Vec<Type> = described.columns.iter().map(|(_, kind)| kind.copy_type()).collect();
     let sql = format!("COPY {} ({}) FROM STDIN BINARY", table.name, names.join(", "));
@@ -110,7 +110,7 @@ pub(super) fn finish(
     transaction: &mut PostgresTransaction<'_>,
     table: &CopyTable,
     described: &Described,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     let name = table.name;
     if let Some(identity) = &described.identity {
         transaction.run_script(&format!(
@@ -122,10 +122,7 @@ pub(super) fn finish(
 }
 
 /// Deletes all rows, of the tables that reference others first.
-pub(super) fn clear(
-    transaction: &mut PostgresTransaction<'_>,
-    tables: &[CopyTable],
-) -> Result<(), QueryError> {
+pub(super) fn clear(transaction: &mut PostgresTransaction<'_>, tables: &[CopyTable]) -> QueryResult<()> {
     transaction.wait_without_limit()?;
     for table in tables.iter().rev() {
         match table.postgres.clear {

@@ -10,7 +10,7 @@ use super::{
     CopyError, CopyProgress, CopyReport, CopyRequest, CopyStep, CopyTable, postgres_side, sqlite_side,
 };
 use crate::postgres::{PostgresDatabase, PostgresTransaction};
-use crate::{Database, DatabaseError};
+use crate::{Database, DbResult};
 
 /// The most rows and about the most bytes of a batch.
 const MAX_ROWS: usize = 2_048;
@@ -21,7 +21,7 @@ const FIRST_ROWS: usize = 64;
 
 /// A snapshot of a database.
 trait Reader {
-    fn count(&mut self, table: &CopyTable) -> Result<u64, DatabaseError>;
+    fn count(&mut self, table: &CopyTable) -> DbResult<u64>;
 
     fn page(
         &mut self,
@@ -29,7 +29,7 @@ trait Reader {
         described: &Described,
         position: &Position,
         limit: i64,
-    ) -> Result<Page, DatabaseError>;
+    ) -> DbResult<Page>;
 }
 
 /// A database that gets rows.
@@ -40,7 +40,7 @@ trait Writer {
     fn begin(&mut self, request: &CopyRequest<'_>) -> Result<Option<Vec<u64>>, CopyError>;
 
     /// Creates a table that is only created when it is needed.
-    fn prepare(&mut self, table: &CopyTable) -> Result<Option<Described>, DatabaseError>;
+    fn prepare(&mut self, table: &CopyTable) -> DbResult<Option<Described>>;
 
     /// Writes rows that follow the first `from` ones. Returns `false` if another copy has written meanwhile.
     fn write(
@@ -49,7 +49,7 @@ trait Writer {
         described: &Described,
         rows: &[CopyRow],
         from: u64,
-    ) -> Result<bool, DatabaseError>;
+    ) -> DbResult<bool>;
 
     /// Reads the table again.
     fn tally(
@@ -57,9 +57,9 @@ trait Writer {
         table: &CopyTable,
         described: &Described,
         listener: &mut dyn FnMut(u64),
-    ) -> Result<Tally, DatabaseError>;
+    ) -> DbResult<Tally>;
 
-    fn complete(&mut self, tables: &[CopyTable]) -> Result<(), DatabaseError>;
+    fn complete(&mut self, tables: &[CopyTable]) -> DbResult<()>;
 }
 
 /// Copies from a file to a server. Blocks.
@@ -184,7 +184,7 @@ fn tally(
     table: &CopyTable,
     described: &Described,
     listener: &mut dyn FnMut(u64),
-) -> Result<Tally, DatabaseError> {
+) -> DbResult<Tally> {
     let mut tally = Tally::default();
     let (mut position, mut limit) = (Position::Offset(0), FIRST_ROWS);
     loop {
@@ -209,7 +209,7 @@ struct SqliteReader<'a> {
 }
 
 impl Reader for SqliteReader<'_> {
-    fn count(&mut self, table: &CopyTable) -> Result<u64, DatabaseError> {
+    fn count(&mut self, table: &CopyTable) -> DbResult<u64> {
         sqlite_side::count(self.connection, table).map_err(|error| self.database.explain(error))
     }
 
@@ -219,7 +219,7 @@ impl Reader for SqliteReader<'_> {
         described: &Described,
         position: &Position,
         limit: i64,
-    ) -> Result<Page, DatabaseError> {
+    ) -> DbResult<Page> {
         sqlite_side::page(self.connection, table, described, position, limit)
             .map_err(|error| self.database.explain(error))
     }
@@ -231,7 +231,7 @@ struct PostgresReader<'a, 'c> {
 }
 
 impl Reader for PostgresReader<'_, '_> {
-    fn count(&mut self, table: &CopyTable) -> Result<u64, DatabaseError> {
+    fn count(&mut self, table: &CopyTable) -> DbResult<u64> {
         postgres_side::count(self.transaction, table).map_err(|error| self.database.explain(error))
     }
 
@@ -241,7 +241,7 @@ impl Reader for PostgresReader<'_, '_> {
         described: &Described,
         position: &Position,
         limit: i64,
-    ) -> Result<Page, DatabaseError> {
+    ) -> DbResult<Page> {
         postgres_side::page(self.transaction, table, described, position, limit)
             .map_err(|error| self.database.explain(error))
     }
@@ -264,7 +264,7 @@ impl Writer for PostgresWriter<'_> {
         })?
     }
 
-    fn prepare(&mut self, table: &CopyTable) -> Result<Option<Described>, DatabaseError> {
+    fn prepare(&mut self, table: &CopyTable) -> DbResult<Option<Described>> {
         self.database.write(|transaction| {
             if let Some(prepare) = table.postgres.prepare {
                 prepare(transaction)?;
@@ -279,7 +279,7 @@ impl Writer for PostgresWriter<'_> {
         described: &Described,
         rows: &[CopyRow],
         from: u64,
-    ) -> Result<bool, DatabaseError> {
+    ) -> DbResult<bool> {
         self.database.write(|transaction| {
             // First, because it locks out another copy.
             if !state::advance_postgres(transaction, table.name, from, from + rows.len() as u64)? {
@@ -295,14 +295,14 @@ impl Writer for PostgresWriter<'_> {
         table: &CopyTable,
         described: &Described,
         listener: &mut dyn FnMut(u64),
-    ) -> Result<Tally, DatabaseError> {
+    ) -> DbResult<Tally> {
         self.database.read(|transaction| {
             let mut reader = PostgresReader { database: self.database, transaction };
             Ok(tally(&mut reader, table, described, listener))
         })?
     }
 
-    fn complete(&mut self, tables: &[CopyTable]) -> Result<(), DatabaseError> {
+    fn complete(&mut self, tables: &[CopyTable]) -> DbResult<()> {
         self.database.write(|transaction| {
             transaction.wait_without_limit()?;
             for table in tables {
@@ -331,7 +331,7 @@ impl Writer for SqliteWriter<'_> {
         self.database.write(|mut transaction| begin(&mut transaction, request, &target))?
     }
 
-    fn prepare(&mut self, table: &CopyTable) -> Result<Option<Described>, DatabaseError> {
+    fn prepare(&mut self, table: &CopyTable) -> DbResult<Option<Described>> {
         let described = self.described.iter_mut().find(|(name, _)| *name == table.name);
         Ok(described.and_then(|(_, described)| described.take()))
     }
@@ -342,7 +342,7 @@ impl Writer for SqliteWriter<'_> {
         described: &Described,
         rows: &[CopyRow],
         from: u64,
-    ) -> Result<bool, DatabaseError> {
+    ) -> DbResult<bool> {
         self.database.write(|transaction| {
             if !state::advance_sqlite(transaction, table.name, from, from + rows.len() as u64)? {
                 return Ok(false);
@@ -357,14 +357,14 @@ impl Writer for SqliteWriter<'_> {
         table: &CopyTable,
         described: &Described,
         listener: &mut dyn FnMut(u64),
-    ) -> Result<Tally, DatabaseError> {
+    ) -> DbResult<Tally> {
         self.database.read(|connection| {
             let mut reader = SqliteReader { database: self.database, connection };
             Ok(tally(&mut reader, table, described, listener))
         })?
     }
 
-    fn complete(&mut self, tables: &[CopyTable]) -> Result<(), DatabaseError> {
+    fn complete(&mut self, tables: &[CopyTable]) -> DbResult<()> {
         self.database.write(|transaction| {
             for table in tables {
                 state::complete_sqlite(transaction, table.name)?;

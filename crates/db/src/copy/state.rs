@@ -2,8 +2,8 @@
 
 use rusqlite::{Transaction, params};
 
-use crate::postgres::{PostgresTransaction, QueryError};
-use crate::{Database, DatabaseError};
+use crate::postgres::{PostgresTransaction, QueryResult};
+use crate::{Database, DbResult};
 
 /// Its columns have the same names in both databases.
 const CREATE: &str = "
@@ -15,7 +15,7 @@ const CREATE: &str = "
     )";
 
 /// Deletes what is known of a copy, so that the file is like any other.
-pub fn forget_copy(target: &Database) -> Result<(), DatabaseError> {
+pub fn forget_copy(target: &Database) -> DbResult<()> {
     target.write(|transaction| transaction.execute_batch("DROP TABLE IF EXISTS database_copy"))
 }
 
@@ -64,9 +64,7 @@ pub(super) fn complete_sqlite(transaction: &Transaction<'_>, name: &str) -> rusq
     Ok(())
 }
 
-pub(super) fn read_postgres(
-    transaction: &mut PostgresTransaction<'_>,
-) -> Result<Vec<TableState>, QueryError> {
+pub(super) fn read_postgres(transaction: &mut PostgresTransaction<'_>) -> QueryResult<Vec<TableState>> {
     // Two processes that create a table at once would fail.
     transaction.lock("hob.database_copy")?;
     transaction.run_script(CREATE)?;
@@ -87,7 +85,7 @@ pub(super) fn begin_postgres(
     transaction: &mut PostgresTransaction<'_>,
     name: &str,
     source: &str,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     let sql = "
         INSERT INTO database_copy VALUES ($1, $2, 0, FALSE)
         ON CONFLICT (name) DO UPDATE SET source = excluded.source, copied = 0, is_complete = FALSE";
@@ -100,14 +98,11 @@ pub(super) fn advance_postgres(
     name: &str,
     from: u64,
     to: u64,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let sql = "UPDATE database_copy SET copied = $3 WHERE name = $1 AND copied = $2";
     Ok(transaction.execute(sql, &[&name, &(from as i64), &(to as i64)])? == 1)
 }
 
-pub(super) fn complete_postgres(
-    transaction: &mut PostgresTransaction<'_>,
-    name: &str,
-) -> Result<(), QueryError> {
+pub(super) fn complete_postgres(transaction: &mut PostgresTransaction<'_>, name: &str) -> QueryResult<()> {
     transaction.execute("UPDATE database_copy SET is_complete = TRUE WHERE name = $1", &[&name]).map(drop)
 }

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use super::CopyTexts;
-use crate::postgres::{QueryError, clean_name, escape, unescape};
+use crate::postgres::{QueryError, QueryResult, clean_name, escape, unescape};
 
 pub type CopyRow = Vec<CopyValue>;
 
@@ -60,7 +60,7 @@ impl CopyValue {
         column: usize,
         kind: ColumnKind,
         texts: CopyTexts,
-    ) -> Result<Self, QueryError> {
+    ) -> QueryResult<Self> {
         let value = match kind {
             ColumnKind::Integer => row.try_get::<_, Option<i64>>(column)?.map(CopyValue::Integer),
             ColumnKind::Boolean => row.try_get::<_, Option<bool>>(column)?.map(CopyValue::Boolean),
@@ -129,7 +129,7 @@ pub(super) enum ColumnKind {
 }
 
 impl ColumnKind {
-    pub(super) fn of(type_name: &str) -> Result<Self, QueryError> {
+    pub(super) fn of(type_name: &str) -> QueryResult<Self> {
         Ok(match type_name.rsplit('.').next().unwrap_or(type_name) {
             "bigint" => ColumnKind::Integer,
             "boolean" => ColumnKind::Boolean,

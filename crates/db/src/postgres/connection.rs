@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use tokio_postgres::{Client, Statement};
 
-use super::query_error::QueryError;
+use super::query_error::{QueryError, QueryResult};
 
 /// Prepared statements that a connection keeps. The SQL of Hob is fixed, so there are fewer.
 const MAX_STATEMENTS: usize = 500;
@@ -55,10 +55,7 @@ impl Wake for Unpark {
 }
 
 /// Blocks this thread until `future` is done, or until `deadline`.
-pub(super) fn wait_until<T>(
-    deadline: Option<Instant>,
-    future: impl Future<Output = T>,
-) -> Result<T, QueryError> {
+pub(super) fn wait_until<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -> QueryResult<T> {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);

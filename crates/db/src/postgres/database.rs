@@ -13,10 +13,10 @@ use super::listener::{Listener, TopicMessages};
 use super::migrations::{self, NewerSchema, PostgresMigrations};
 use super::options::PostgresOptions;
 use super::pool::{Connector, Pool};
-use super::query_error::QueryError;
+use super::query_error::{QueryError, QueryResult};
 use super::transaction::PostgresTransaction;
 use crate::change_watch::ChangeWatch;
-use crate::{DatabaseError, Durability};
+use crate::{DatabaseError, DbResult, Durability};
 
 /// How often a transaction runs again that lost against another one.
 const MAX_CONFLICTS: u32 = 5;
@@ -76,10 +76,7 @@ enum Failure {
 }
 
 impl PostgresDatabase {
-    pub fn new(
-        options: PostgresOptions,
-        migrations: &'static [PostgresMigrations],
-    ) -> Result<Self, DatabaseError> {
+    pub fn new(options: PostgresOptions, migrations: &'static [PostgresMigrations]) -> DbResult<Self> {
         let connector = Connector::new(options)?;
         let server = connector.server().to_owned();
         let pool = Pool::new(connector).map_err(|source| DatabaseError::ClientThread { server, source })?;
@@ -99,7 +96,7 @@ impl PostgresDatabase {
     }
 
     /// Fails if the last attempt to connect found no server. Asks nothing, so it is fast.
-    pub fn check_known_state(&self) -> Result<(), DatabaseError> {
+    pub fn check_known_state(&self) -> DbResult<()> {
         let pool = &self.inner.pool;
         if pool.is_away() { Err(pool.away()) } else { Ok(()) }
     }
@@ -110,10 +107,7 @@ impl PostgresDatabase {
     }
 
     /// Reads a consistent snapshot. `work` may run again after a broken connection. It must not use the database again.
-    pub fn read<T>(
-        &self,
-        work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> Result<T, DatabaseError> {
+    pub fn read<T>(&self, work: impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>) -> DbResult<T> {
         self.migrate()?;
         self.run(Mode::Read, work)
     }
@@ -123,10 +117,7 @@ impl PostgresDatabase {
     ///
     /// Other transactions run at the same time: a row that is read and then changed must be read with `FOR UPDATE`, or the change
     /// must be one statement.
-    pub fn write<T>(
-        &self,
-        work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> Result<T, DatabaseError> {
+    pub fn write<T>(&self, work: impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>) -> DbResult<T> {
         self.write_with(Durability::PowerCut, work)
     }
 
@@ -134,14 +125,14 @@ impl PostgresDatabase {
     pub fn write_with<T>(
         &self,
         durability: Durability,
-        work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> Result<T, DatabaseError> {
+        work: impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>,
+    ) -> DbResult<T> {
         self.migrate()?;
         self.run(Mode::Write(durability), work)
     }
 
     /// How many other connections with the name of this application use the database.
-    pub fn count_others(&self) -> Result<u64, DatabaseError> {
+    pub fn count_others(&self) -> DbResult<u64> {
         self.read(|transaction| {
             let sql = "
                 SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -151,20 +142,20 @@ impl PostgresDatabase {
     }
 
     /// A watch for changes that transactions announce with `notify`.
-    pub fn watch(&self, topic: &str) -> Result<ChangeWatch, DatabaseError> {
+    pub fn watch(&self, topic: &str) -> DbResult<ChangeWatch> {
         self.migrate()?;
         let Inner { pool, listener, .. } = &*self.inner;
         Ok(ChangeWatch::of_topic(listener.watch(topic, pool.connector(), self.runtime()?)))
     }
 
     /// The messages that transactions send with `send_message`, from now on.
-    pub fn messages(&self, topic: &str) -> Result<TopicMessages, DatabaseError> {
+    pub fn messages(&self, topic: &str) -> DbResult<TopicMessages> {
         self.migrate()?;
         let Inner { pool, listener, .. } = &*self.inner;
         Ok(listener.messages(topic, pool.connector(), self.runtime()?))
     }
 
-    fn runtime(&self) -> Result<&Runtime, DatabaseError> {
+    fn runtime(&self) -> DbResult<&Runtime> {
         let stopped = || explain(self.server(), QueryError::NoAnswer);
         self.inner.pool.runtime().ok_or_else(stopped)
     }
@@ -182,7 +173,7 @@ impl PostgresDatabase {
     }
 
     /// Creates the tables, if that has not been done. Every use does it first.
-    pub fn migrate(&self) -> Result<(), DatabaseError> {
+    pub fn migrate(&self) -> DbResult<()> {
         let Inner { migrations, is_migrated, migrating, .. } = &*self.inner;
         if is_migrated.load(Ordering::Acquire) {
             return Ok(());
@@ -209,8 +200,8 @@ impl PostgresDatabase {
     pub(super) fn run<T>(
         &self,
         mode: Mode,
-        mut work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> Result<T, DatabaseError> {
+        mut work: impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>,
+    ) -> DbResult<T> {
         let (mut conflicts, mut has_reconnected) = (0, false);
         loop {
             let error = match self.attempt(mode, &mut work) {
@@ -234,7 +225,7 @@ impl PostgresDatabase {
     fn attempt<T>(
         &self,
         mode: Mode,
-        work: &mut impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
+        work: &mut impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>,
     ) -> Result<T, Failure> {
         let pool = &self.inner.pool;
         let mut lent = pool.take().map_err(Failure::Connecting)?;
@@ -268,6 +259,9 @@ impl PostgresDatabase {
     }
 }
 
+#[cfg(test)]
+#[path = "migrations_tests.rs"]
+mod migrations_tests;
 #[cfg(test)]
 #[path = "database_tests.rs"]
 mod tests;

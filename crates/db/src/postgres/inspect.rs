@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::database::{Mode, PostgresDatabase};
 use super::migrations;
-use super::query_error::QueryError;
+use super::query_error::{QueryError, QueryResult};
 use super::transaction::PostgresTransaction;
-use crate::DatabaseError;
+use crate::DbResult;
 
 const FACTS: &str = "
     SELECT current_setting('server_version'), current_setting('max_connections')::bigint,
@@ -55,7 +55,7 @@ pub enum ExtensionState {
 
 impl PostgresDatabase {
     /// Asks the server. Changes nothing, and runs no migration. Fails as a use of the database would.
-    pub fn inspect(&self) -> Result<PostgresState, DatabaseError> {
+    pub fn inspect(&self) -> DbResult<PostgresState> {
         let read = |transaction: &mut PostgresTransaction<'_>| {
             let behind = migrations::steps_behind(transaction, self.migrations())?;
             let row = transaction.query_one(FACTS, &[])?;
@@ -63,7 +63,7 @@ impl PostgresDatabase {
             transaction.query_one("SELECT 1", &[])?;
             // The first time includes preparing the statement.
             let latency = asked.elapsed();
-            let count = |column: usize, name: &'static str| -> Result<u64, QueryError> {
+            let count = |column: usize, name: &'static str| -> QueryResult<u64> {
                 u64::try_from(row.try_get::<_, i64>(column)?)
                     .map_err(|error| QueryError::unreadable(name, error))
             };

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::query_error::QueryError;
+use super::query_error::QueryResult;
 use super::transaction::PostgresTransaction;
 
 const CREATE_VERSIONS: &str = "
@@ -56,7 +56,7 @@ pub(super) struct NewerSchema {
 pub(super) fn steps_behind(
     transaction: &mut PostgresTransaction<'_>,
     migrations: &[PostgresMigrations],
-) -> Result<Result<usize, NewerSchema>, QueryError> {
+) -> QueryResult<Result<usize, NewerSchema>> {
     Ok(missing(&versions(transaction)?, migrations))
 }
 
@@ -64,7 +64,7 @@ pub(super) fn steps_behind(
 pub(super) fn migrate(
     transaction: &mut PostgresTransaction<'_>,
     migrations: &[PostgresMigrations],
-) -> Result<Result<(), NewerSchema>, QueryError> {
+) -> QueryResult<Result<(), NewerSchema>> {
     transaction.wait_without_limit()?;
     transaction.lock(LOCK)?;
     let versions = versions(transaction)?;
@@ -90,7 +90,7 @@ pub(super) fn migrate(
 /// The version and the oldest usable version, by capability.
 type Versions = BTreeMap<String, (i64, i64)>;
 
-fn versions(transaction: &mut PostgresTransaction<'_>) -> Result<Versions, QueryError> {
+fn versions(transaction: &mut PostgresTransaction<'_>) -> QueryResult<Versions> {
     let counted = transaction.query_one(HAS_VERSIONS, &[])?;
     if !counted.try_get::<_, bool>(0)? {
         return Ok(Versions::new());

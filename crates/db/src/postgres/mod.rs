@@ -37,7 +37,7 @@ pub use migrations::PostgresMigrations;
 pub use options::{
     DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_CONNECTIONS, DEFAULT_STATEMENT_TIMEOUT, InvalidUrl, PostgresOptions,
 };
-pub use query_error::QueryError;
+pub use query_error::{QueryError, QueryResult};
 pub use text::{SqlText, clean_name};
 pub use transaction::{MAX_MESSAGE_BYTES, PostgresTransaction, SERVER_CLOCK, TransactionEnd};
 

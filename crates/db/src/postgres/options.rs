@@ -11,7 +11,7 @@ use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs
 
 use super::password_file;
 use super::tls::{Roots, TlsMode};
-use crate::DatabaseError;
+use crate::{DatabaseError, DbResult};
 
 /// Connections of one process, without the one that listens for changes.
 pub const DEFAULT_MAX_CONNECTIONS: usize = 10;
@@ -125,7 +125,7 @@ impl PostgresOptions {
     }
 
     /// The logins at each host, in the order in which they are tried.
-    pub(super) fn logins(&self) -> Result<Vec<Config>, DatabaseError> {
+    pub(super) fn logins(&self) -> DbResult<Vec<Config>> {
         let login = self.login()?;
         let mut logins: Vec<Config> =
             (0..login.get_hosts().len()).map(|number| at_host(&login, number)).collect();
@@ -136,7 +136,7 @@ impl PostgresOptions {
     }
 
     /// The login, with the password as it is now: a file may have a new one.
-    fn login(&self) -> Result<Config, DatabaseError> {
+    fn login(&self) -> DbResult<Config> {
         let mut config = self.config.clone();
         config.connect_timeout(self.connect_timeout);
         // A host that is gone must not hold a statement for longer than a slow server may.

@@ -13,7 +13,7 @@ use super::explain::{explain, explain_connect};
 use super::options::PostgresOptions;
 use super::query_error::QueryError;
 use super::tls::{Tls, TlsStream};
-use crate::DatabaseError;
+use crate::{DatabaseError, DbResult};
 
 /// A session that holds locks and does nothing is ended by the server, so that a process that hangs does not stop the others.
 const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(60);
@@ -31,7 +31,7 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    pub(super) fn new(options: PostgresOptions) -> Result<Self, DatabaseError> {
+    pub(super) fn new(options: PostgresOptions) -> DbResult<Self> {
         let server: Arc<str> = options.server().into();
         let tls = Tls::new(options.tls, &options.roots)
             .map_err(|source| DatabaseError::Tls { server: server.to_string(), source })?;
@@ -47,9 +47,7 @@ impl Connector {
     }
 
     /// A client, and the connection that the caller must drive.
-    pub(super) async fn connect(
-        &self,
-    ) -> Result<(Client, tokio_postgres::Connection<Socket, TlsStream>), DatabaseError> {
+    pub(super) async fn connect(&self) -> DbResult<(Client, tokio_postgres::Connection<Socket, TlsStream>)> {
         // The limit of the client library ends with the socket. A server that then says nothing must not hold us either, nor keep us
         // from the next one.
         let limit = self.options.connect_timeout * 2;
@@ -64,7 +62,7 @@ impl Connector {
         Err(failed)
     }
 
-    async fn open(&self) -> Result<Client, DatabaseError> {
+    async fn open(&self) -> DbResult<Client> {
         let (client, connection) = self.connect().await?;
         // Ends with its client, or with the server. The client then returns the error.
         tokio::spawn(async move {
@@ -127,7 +125,7 @@ impl Pool {
     }
 
     /// A connection that is free, or a new one. Waits for a bounded time while all are in use.
-    pub(super) fn take(&self) -> Result<Lent<'_>, DatabaseError> {
+    pub(super) fn take(&self) -> DbResult<Lent<'_>> {
         let deadline = Instant::now() + self.connector.options.connect_timeout;
         let short_deadline = Instant::now() + SHORT_WAIT;
         let mut state = self.state.lock();
@@ -178,7 +176,7 @@ impl Pool {
         DatabaseError::Unreachable { server, source: Box::new(QueryError::NoAnswer) }
     }
 
-    fn open(&self) -> Result<Client, DatabaseError> {
+    fn open(&self) -> DbResult<Client> {
         let stopped = || explain(self.connector.server(), QueryError::NoAnswer);
         let runtime = self.runtime().ok_or_else(stopped)?;
         let connector = self.connector.clone();

@@ -5,6 +5,9 @@ use std::error::Error;
 use thiserror::Error;
 use tokio_postgres::error::SqlState;
 
+/// What a statement returns.
+pub type QueryResult<T> = Result<T, QueryError>;
+
 /// Why the work of a transaction failed.
 #[derive(Debug, Error)]
 pub enum QueryError {
@@ -36,11 +39,6 @@ impl QueryError {
     /// Why an extension that a statement needs cannot be used.
     pub fn needs_extension(product: &'static str, extension: &'static str, source: QueryError) -> Self {
         QueryError::NeedsExtension { product, extension, source: Box::new(source) }
-    }
-
-    /// Whether a row with this key is already there.
-    pub fn is_duplicate(&self) -> bool {
-        self.state() == Some(&SqlState::UNIQUE_VIOLATION)
     }
 
     pub(super) fn state(&self) -> Option<&SqlState> {

@@ -10,7 +10,7 @@ use tokio_postgres::{Row, Statement};
 
 use super::connection::{Connection, send, wait_until};
 use super::listener::CHANNEL;
-use super::query_error::QueryError;
+use super::query_error::{QueryError, QueryResult};
 
 /// SQL for the time of the server in microseconds. Leases use it: the clocks of the machines that share a database may differ.
 pub const SERVER_CLOCK: &str = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint";
@@ -50,7 +50,7 @@ impl<'a> PostgresTransaction<'a> {
     }
 
     /// All rows.
-    pub fn query(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, QueryError> {
+    pub fn query(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> QueryResult<Vec<Row>> {
         let statement = self.prepare(sql)?;
         let client = &self.connection.client;
         let query = client.query(&statement, parameters);
@@ -66,22 +66,18 @@ impl<'a> PostgresTransaction<'a> {
     }
 
     /// The first row, if there is one.
-    pub fn query_opt(
-        &mut self,
-        sql: &str,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Option<Row>, QueryError> {
+    pub fn query_opt(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> QueryResult<Option<Row>> {
         Ok(self.query(sql, parameters)?.into_iter().next())
     }
 
     /// The first row of a statement that always returns one, such as an aggregate.
-    pub fn query_one(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row, QueryError> {
+    pub fn query_one(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> QueryResult<Row> {
         let row = self.query_opt(sql, parameters)?;
         row.ok_or_else(|| QueryError::unreadable("row", "the statement returned no row"))
     }
 
     /// Returns how many rows were changed.
-    pub fn execute(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<u64, QueryError> {
+    pub fn execute(&mut self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> QueryResult<u64> {
         let statement = self.prepare(sql)?;
         let client = &self.connection.client;
         let execute = client.execute(&statement, parameters);
@@ -97,7 +93,7 @@ impl<'a> PostgresTransaction<'a> {
     }
 
     /// Several statements without parameters. Not prepared.
-    pub fn run_script(&mut self, sql: &str) -> Result<(), QueryError> {
+    pub fn run_script(&mut self, sql: &str) -> QueryResult<()> {
         self.begin()?;
         Ok(self.wait(self.connection.client.batch_execute(sql))??)
     }
@@ -108,7 +104,7 @@ impl<'a> PostgresTransaction<'a> {
         sql: &str,
         types: &[Type],
         rows: impl IntoIterator<Item = Vec<&'r (dyn ToSql + Sync)>>,
-    ) -> Result<u64, QueryError> {
+    ) -> QueryResult<u64> {
         let statement = self.prepare(sql)?;
         self.begin()?;
         let copy = async {
@@ -123,13 +119,13 @@ impl<'a> PostgresTransaction<'a> {
     }
 
     /// Notifies all processes that the state of `topic` has changed, when this transaction is committed. See `ChangeWatch`.
-    pub fn notify(&mut self, topic: &str) -> Result<(), QueryError> {
+    pub fn notify(&mut self, topic: &str) -> QueryResult<()> {
         self.execute("SELECT pg_notify($1, $2)", &[&CHANNEL, &topic]).map(|_| ())
     }
 
     /// The same with a message for the readers of `TopicMessages`. A topic has no spaces, and the server accepts at most
     /// [`MAX_MESSAGE_BYTES`].
-    pub fn send_message(&mut self, topic: &str, message: &str) -> Result<(), QueryError> {
+    pub fn send_message(&mut self, topic: &str, message: &str) -> QueryResult<()> {
         self.notify(&format!("{topic} {message}"))
     }
 
@@ -141,7 +137,7 @@ impl<'a> PostgresTransaction<'a> {
         number: &str,
         row: &str,
         parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<TransactionEnd, QueryError> {
+    ) -> QueryResult<TransactionEnd> {
         let end = self.end_of(number)?;
         if end != TransactionEnd::Committed {
             return Ok(end);
@@ -154,7 +150,7 @@ impl<'a> PostgresTransaction<'a> {
     }
 
     /// How the server says that the transaction with this number ended.
-    fn end_of(&mut self, number: &str) -> Result<TransactionEnd, QueryError> {
+    fn end_of(&mut self, number: &str) -> QueryResult<TransactionEnd> {
         let row = self.query_one(TRANSACTION_END, &[&number])?;
         Ok(match row.try_get::<_, Option<&str>>(0)? {
             Some("committed") => TransactionEnd::Committed,
@@ -164,18 +160,18 @@ impl<'a> PostgresTransaction<'a> {
     }
 
     /// Waits until no other transaction holds the lock of this name. The end of the transaction releases it.
-    pub fn lock(&mut self, name: &str) -> Result<(), QueryError> {
+    pub fn lock(&mut self, name: &str) -> QueryResult<()> {
         self.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", &[&name]).map(|_| ())
     }
 
     /// The same without waiting. Returns whether this transaction holds the lock now.
-    pub fn try_lock(&mut self, name: &str) -> Result<bool, QueryError> {
+    pub fn try_lock(&mut self, name: &str) -> QueryResult<bool> {
         let row = self.query_one("SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))", &[&name])?;
         Ok(row.try_get(0)?)
     }
 
     /// Lets the statements of this transaction take any time, for example while an index is built.
-    pub fn wait_without_limit(&mut self) -> Result<(), QueryError> {
+    pub fn wait_without_limit(&mut self) -> QueryResult<()> {
         self.run_script("SET LOCAL statement_timeout = 0")?;
         self.patience = None;
         Ok(())
@@ -186,7 +182,7 @@ impl<'a> PostgresTransaction<'a> {
         self.begin.is_none()
     }
 
-    pub(super) fn commit(self) -> Result<(), QueryError> {
+    pub(super) fn commit(self) -> QueryResult<()> {
         if !self.has_begun() {
             return Ok(());
         }
@@ -200,14 +196,14 @@ impl<'a> PostgresTransaction<'a> {
         }
     }
 
-    fn begin(&mut self) -> Result<(), QueryError> {
+    fn begin(&mut self) -> QueryResult<()> {
         if let Some(begin) = self.begin.take() {
             self.wait(self.connection.client.batch_execute(begin))??;
         }
         Ok(())
     }
 
-    fn prepare(&mut self, sql: &str) -> Result<Statement, QueryError> {
+    fn prepare(&mut self, sql: &str) -> QueryResult<Statement> {
         if let Some(statement) = self.connection.prepared(sql) {
             return Ok(statement);
         }
@@ -217,7 +213,7 @@ impl<'a> PostgresTransaction<'a> {
         Ok(statement)
     }
 
-    fn wait<T>(&self, answer: impl Future<Output = T>) -> Result<T, QueryError> {
+    fn wait<T>(&self, answer: impl Future<Output = T>) -> QueryResult<T> {
         wait_until(self.patience.map(|patience| Instant::now() + patience), answer)
     }
 }

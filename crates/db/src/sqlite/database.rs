@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::change_watch::ChangeWatch;
-use crate::error::DatabaseError;
+use crate::error::{DatabaseError, DbResult};
 use crate::sqlite::migrations::{Migrations, migrate, user_version};
 use crate::sqlite::private_file;
 
@@ -61,7 +61,7 @@ impl Durability {
 
 impl Database {
     /// Opens the database at `path`, creates it if it does not exist, and migrates it.
-    pub fn open(path: &Path, migrations: &[Migrations]) -> Result<Database, DatabaseError> {
+    pub fn open(path: &Path, migrations: &[Migrations]) -> DbResult<Database> {
         private_file::create(path)?;
         let writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .and_then(|writer| enable_write_ahead_log(&writer).map(|()| writer))
@@ -70,7 +70,7 @@ impl Database {
     }
 
     /// A private database in memory.
-    pub fn in_memory(migrations: &[Migrations]) -> Result<Database, DatabaseError> {
+    pub fn in_memory(migrations: &[Migrations]) -> DbResult<Database> {
         let path = Path::new(":memory:");
         let writer = Connection::open_in_memory().map_err(|error| DatabaseError::explain(path, error))?;
         Database::over(path, migrations, writer, None)
@@ -81,7 +81,7 @@ impl Database {
         migrations: &[Migrations],
         mut writer: Connection,
         idle_readers: Option<Mutex<Vec<Connection>>>,
-    ) -> Result<Database, DatabaseError> {
+    ) -> DbResult<Database> {
         migrate(&mut writer, migrations, path)?;
         let inner = Inner { path: path.to_owned(), idle_readers, writer: Mutex::new(writer) };
         Ok(Database { inner: Arc::new(inner) })
@@ -93,7 +93,7 @@ impl Database {
     }
 
     /// Reads a consistent snapshot. `work` must not use the database again.
-    pub fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, DatabaseError> {
+    pub fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> DbResult<T> {
         let Some(idle) = &self.inner.idle_readers else {
             return in_snapshot(&self.writer(), work).map_err(|error| self.explain(error));
         };
@@ -112,10 +112,7 @@ impl Database {
     }
 
     /// Runs `work` in a transaction, which is on the disk when this returns. `work` must not use the database again.
-    pub fn write<T>(
-        &self,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, DatabaseError> {
+    pub fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> DbResult<T> {
         self.write_with(Durability::PowerCut, work)
     }
 
@@ -124,7 +121,7 @@ impl Database {
         &self,
         durability: Durability,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, DatabaseError> {
+    ) -> DbResult<T> {
         let mut writer = self.writer();
         writer
             .pragma_update(None, "synchronous", durability.synchronous())
@@ -140,7 +137,7 @@ impl Database {
     }
 
     /// Flushes earlier writes to the disk.
-    pub fn sync(&self) -> Result<(), DatabaseError> {
+    pub fn sync(&self) -> DbResult<()> {
         // A commit syncs the whole log. It must write something, so it writes a value that is already there.
         self.write(|transaction| {
             let version = user_version(transaction)?;
@@ -149,13 +146,13 @@ impl Database {
     }
 
     /// Moves the log into the database, except for pages that are still read. Does not wait.
-    pub fn checkpoint(&self) -> Result<(), DatabaseError> {
+    pub fn checkpoint(&self) -> DbResult<()> {
         let moved = self.writer().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         moved.map_err(|error| self.explain(error))
     }
 
     /// A watch for changes; `None` in memory.
-    pub fn watch(&self) -> Result<Option<ChangeWatch>, DatabaseError> {
+    pub fn watch(&self) -> DbResult<Option<ChangeWatch>> {
         if self.inner.idle_readers.is_none() {
             return Ok(None);
         }

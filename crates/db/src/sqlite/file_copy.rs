@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, ffi};
 
-use crate::error::DatabaseError;
+use crate::error::{DatabaseError, DbResult};
 use crate::sqlite::inspect::peek;
 
 /// How long to wait for a program that is just ending.
@@ -14,13 +14,13 @@ const CLOSING: Duration = Duration::from_millis(500);
 
 /// Writes a consistent copy of the database at `path` to the new file `copy`, while others may write to the database. Does not
 /// migrate it. Blocks.
-pub fn copy_file(path: &Path, copy: &Path) -> Result<(), DatabaseError> {
+pub fn copy_file(path: &Path, copy: &Path) -> DbResult<()> {
     peek(path, |connection| connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()])).map(drop)
 }
 
 /// Moves the write-ahead log into the database, so that the file alone has everything. Fails if a program uses the database, and
 /// does nothing if there is none. Blocks.
-pub fn settle_file(path: &Path) -> Result<(), DatabaseError> {
+pub fn settle_file(path: &Path) -> DbResult<()> {
     if !path.exists() {
         return Ok(());
     }
@@ -40,7 +40,7 @@ pub fn settle_file(path: &Path) -> Result<(), DatabaseError> {
 }
 
 /// The number of rows of each table. Blocks.
-pub fn count_rows(path: &Path) -> Result<BTreeMap<String, u64>, DatabaseError> {
+pub fn count_rows(path: &Path) -> DbResult<BTreeMap<String, u64>> {
     let counted = peek(path, |connection| {
         let mut statement = connection.prepare(
             "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",

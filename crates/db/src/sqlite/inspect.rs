@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, ffi};
 
-use crate::error::DatabaseError;
+use crate::error::{DatabaseError, DbResult};
 use crate::sqlite::migrations::{Migrations, SchemaState, state};
 
 /// A larger file is not checked completely, because the user waits.
@@ -24,7 +24,7 @@ pub struct DatabaseState {
 }
 
 /// The state of the database at `path`; `None` if it does not exist. Creates and migrates nothing. Blocks.
-pub fn inspect(path: &Path, migrations: &[Migrations]) -> Result<Option<DatabaseState>, DatabaseError> {
+pub fn inspect(path: &Path, migrations: &[Migrations]) -> DbResult<Option<DatabaseState>> {
     let Ok(metadata) = path.metadata() else { return Ok(None) };
     let bytes = metadata.len();
     match look(path, bytes, migrations).map_err(|error| DatabaseError::explain(path, error))? {
@@ -38,10 +38,7 @@ pub fn inspect(path: &Path, migrations: &[Migrations]) -> Result<Option<Database
 
 /// Reads the database at `path` without migrations, so tables may be missing; `None` if it does not exist. Creates nothing.
 /// Blocks.
-pub fn peek<T>(
-    path: &Path,
-    read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-) -> Result<Option<T>, DatabaseError> {
+pub fn peek<T>(path: &Path, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> DbResult<Option<T>> {
     if !path.exists() {
         return Ok(None);
     }

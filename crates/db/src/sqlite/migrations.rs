@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use crate::error::DatabaseError;
+use crate::error::{DatabaseError, DbResult};
 
 /// The `user_version` of a database with `schema_version`: one more than the longest list for all tables.
 const COUNTED_BY_CAPABILITY: i64 = 11;
@@ -56,11 +56,7 @@ pub(crate) enum SchemaState {
 }
 
 /// Runs the missing steps in one transaction. Safe for concurrent processes: the versions are read again under the write lock.
-pub(crate) fn migrate(
-    connection: &mut Connection,
-    migrations: &[Migrations],
-    path: &Path,
-) -> Result<(), DatabaseError> {
+pub(crate) fn migrate(connection: &mut Connection, migrations: &[Migrations], path: &Path) -> DbResult<()> {
     match migrate_to_latest(connection, migrations).map_err(|error| DatabaseError::explain(path, error))? {
         SchemaState::Newer { found, known } => {
             Err(DatabaseError::Newer { path: path.to_owned(), found, known })

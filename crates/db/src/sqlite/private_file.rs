@@ -6,13 +6,13 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-use crate::error::DatabaseError;
+use crate::error::{DatabaseError, DbResult};
 
 /// Creates the file at `path` and its directories if they do not exist.
 ///
 /// A new file is created under another name and closed before the rename: closing a database file would release the locks that
 /// another thread of this process may hold on it.
-pub(crate) fn create(path: &Path) -> Result<(), DatabaseError> {
+pub(crate) fn create(path: &Path) -> DbResult<()> {
     if path.symlink_metadata().is_ok() {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hob_core::KeyGrant;
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 
@@ -103,7 +103,7 @@ impl IdentityAccounts {
     }
 
     /// Removes accounts that are not in use for a while, and gives back what they have leased. Blocks.
-    pub(crate) fn retire_idle(&self) -> Result<(), DatabaseError> {
+    pub(crate) fn retire_idle(&self) -> DbResult<()> {
         let now = self.now();
         let is_over = |_: &(Arc<str>, Arc<str>), account: &mut IdentityAccount| {
             if !account.key.is_unused() {

@@ -33,43 +33,25 @@ pub enum TokenAlgorithm {
     Hs256,
 }
 
-impl TokenAlgorithm {
-    pub const ALL: [TokenAlgorithm; 10] = [
-        TokenAlgorithm::Rs256,
-        TokenAlgorithm::Rs384,
-        TokenAlgorithm::Rs512,
-        TokenAlgorithm::Ps256,
-        TokenAlgorithm::Ps384,
-        TokenAlgorithm::Ps512,
-        TokenAlgorithm::Es256,
-        TokenAlgorithm::Es384,
-        TokenAlgorithm::EdDsa,
-        TokenAlgorithm::Hs256,
-    ];
+hob_core::named_variants! {
+    TokenAlgorithm {
+        Rs256 => "RS256",
+        Rs384 => "RS384",
+        Rs512 => "RS512",
+        Ps256 => "PS256",
+        Ps384 => "PS384",
+        Ps512 => "PS512",
+        Es256 => "ES256",
+        Es384 => "ES384",
+        EdDsa => "EdDSA",
+        Hs256 => "HS256",
+    }
+}
 
+impl TokenAlgorithm {
     /// What providers use. All of them have a key that signs and another one that checks.
     pub const USUAL: [TokenAlgorithm; 3] =
         [TokenAlgorithm::Rs256, TokenAlgorithm::Es256, TokenAlgorithm::EdDsa];
-
-    /// As tokens write it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            TokenAlgorithm::Rs256 => "RS256",
-            TokenAlgorithm::Rs384 => "RS384",
-            TokenAlgorithm::Rs512 => "RS512",
-            TokenAlgorithm::Ps256 => "PS256",
-            TokenAlgorithm::Ps384 => "PS384",
-            TokenAlgorithm::Ps512 => "PS512",
-            TokenAlgorithm::Es256 => "ES256",
-            TokenAlgorithm::Es384 => "ES384",
-            TokenAlgorithm::EdDsa => "EdDSA",
-            TokenAlgorithm::Hs256 => "HS256",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        TokenAlgorithm::ALL.into_iter().find(|algorithm| algorithm.as_str() == name)
-    }
 
     /// Whether who can check a token can also make one.
     pub fn is_symmetric(self) -> bool {

@@ -47,7 +47,7 @@ impl KeyColumns {
     }
 
     pub(super) fn read(self) -> Result<StoredKey, UnreadableColumn> {
-        let status = KeyStatus::ALL.into_iter().find(|known| known.as_str() == self.status);
+        let status = KeyStatus::parse(&self.status);
         Ok(StoredKey {
             key: ApiKey {
                 id: self.id.into(),

@@ -10,7 +10,7 @@ mod sqlite;
 
 use std::sync::Arc;
 
-use hob_db::{ChangeWatch, DatabaseError, Storage, peek};
+use hob_db::{ChangeWatch, DbResult, Storage, peek};
 
 use crate::audit::{AuditEntry, AuditEvent};
 use crate::key::{ApiKey, KeyError, KeyName};
@@ -30,7 +30,7 @@ pub fn key_store(storage: impl Into<Storage>) -> Arc<dyn KeyStore> {
 }
 
 /// Whether keys were ever created. A file is not created, and not migrated. Blocks.
-pub fn has_keys(storage: &Storage) -> Result<bool, DatabaseError> {
+pub fn has_keys(storage: &Storage) -> DbResult<bool> {
     match storage {
         Storage::Sqlite(database) => {
             let found = peek(database.path(), |connection| {
@@ -93,46 +93,46 @@ pub trait KeyStore: Send + Sync {
     fn is_shared(&self) -> bool;
 
     /// Adds a key, and the entry of the audit log in the same transaction. Returns `false` if the name is taken.
-    fn insert(&self, key: &StoredKey, event: &AuditEvent) -> Result<bool, DatabaseError>;
+    fn insert(&self, key: &StoredKey, event: &AuditEvent) -> DbResult<bool>;
 
     /// All keys, by name.
-    fn list(&self) -> Result<Vec<StoredKey>, DatabaseError>;
+    fn list(&self) -> DbResult<Vec<StoredKey>>;
 
-    fn get(&self, name: &KeyName) -> Result<Option<StoredKey>, DatabaseError>;
+    fn get(&self, name: &KeyName) -> DbResult<Option<StoredKey>>;
 
     /// Changes a key, and adds the entry of the audit log, in one transaction. Returns the changed key.
     fn change(&self, name: &KeyName, change: ChangeFn<'_>, event: &AuditEvent)
     -> Result<StoredKey, KeyError>;
 
     /// How often keys were changed.
-    fn changes(&self) -> Result<i64, DatabaseError>;
+    fn changes(&self) -> DbResult<i64>;
 
     /// Watches changes of other processes; `None` if there can be none.
-    fn watch(&self) -> Result<Option<ChangeWatch>, DatabaseError>;
+    fn watch(&self) -> DbResult<Option<ChangeWatch>>;
 
     /// Takes a share of a limit: `wanted` or more, or nothing.
-    fn lease(&self, window: &QuotaWindow, wanted: u64, limit: u64) -> Result<Lease, DatabaseError>;
+    fn lease(&self, window: &QuotaWindow, wanted: u64, limit: u64) -> DbResult<Lease>;
 
     /// Adds what was spent without a lease, even beyond the limit.
-    fn charge(&self, window: &QuotaWindow, amount: u64) -> Result<(), DatabaseError>;
+    fn charge(&self, window: &QuotaWindow, amount: u64) -> DbResult<()>;
 
     /// Gives a part of a lease back.
-    fn give_back(&self, window: &QuotaWindow, amount: u64) -> Result<(), DatabaseError>;
+    fn give_back(&self, window: &QuotaWindow, amount: u64) -> DbResult<()>;
 
     /// What was taken in a window.
-    fn taken(&self, window: &QuotaWindow) -> Result<u64, DatabaseError>;
+    fn taken(&self, window: &QuotaWindow) -> DbResult<u64>;
 
     /// Deletes the windows of this period that began before this moment, in seconds since 1970.
-    fn forget_windows(&self, period: Period, before: i64) -> Result<(), DatabaseError>;
+    fn forget_windows(&self, period: Period, before: i64) -> DbResult<()>;
 
     /// Adds an entry to the audit log.
-    fn append_audit(&self, event: &AuditEvent) -> Result<AuditEntry, DatabaseError>;
+    fn append_audit(&self, event: &AuditEvent) -> DbResult<AuditEntry>;
 
     /// The entries after the one of this number, the oldest first.
-    fn audit_after(&self, number: i64, limit: usize) -> Result<Vec<AuditEntry>, DatabaseError>;
+    fn audit_after(&self, number: i64, limit: usize) -> DbResult<Vec<AuditEntry>>;
 
     /// The newest entries, the newest first.
-    fn latest_audit(&self, limit: usize) -> Result<Vec<AuditEntry>, DatabaseError>;
+    fn latest_audit(&self, limit: usize) -> DbResult<Vec<AuditEntry>>;
 }
 
 #[cfg(test)]

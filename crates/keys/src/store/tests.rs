@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use hob_db::postgres::PostgresDatabase;
-use hob_db::{Database, Storage};
+use hob_db::{Database, DatabaseError, Storage};
 use hob_testkit::{PostgresServer, TestDatabase};
 use jiff::Timestamp;
 use serde_json::json;

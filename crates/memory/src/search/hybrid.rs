@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 
 use super::vector::QuestionVector;
 use super::{vector, words as word_search};
@@ -27,7 +27,7 @@ pub(super) fn find(
     question: &QuestionVector,
     count: usize,
     floor: RelevanceFloor,
-) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+) -> DbResult<Option<Vec<ChunkHit>>> {
     let by_meaning = vector::find(snapshot, question, count.max(LEAST_BY_MEANING), floor.similarity)?;
     let Some(by_meaning) = by_meaning else { return Ok(None) };
     let share = floor.share_beside_vectors();
@@ -44,7 +44,7 @@ pub(super) fn find_on_request(
     question: &QuestionVector,
     count: usize,
     floor: RelevanceFloor,
-) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+) -> DbResult<Option<Vec<ChunkHit>>> {
     let Some(found) = find(snapshot, words, question, count, floor)? else { return Ok(None) };
     if !found.is_empty() {
         return Ok(Some(found));
@@ -60,7 +60,7 @@ pub(super) fn find_all(
     question: &QuestionVector,
     count: usize,
     floor: RelevanceFloor,
-) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+) -> DbResult<Option<Vec<ChunkHit>>> {
     let Some(mut found) = find(snapshot, words, question, count, floor)? else { return Ok(None) };
     let others = find(snapshot, words, question, count, RelevanceFloor::NONE)?.unwrap_or_default();
     let known: HashSet<i64> = found.iter().map(|hit| hit.chunk).collect();

@@ -7,7 +7,7 @@ mod words;
 use std::sync::Arc;
 
 use hob_core::CollectionSet;
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 
 use crate::embed::{EmbedderDownload, EmbedderSource};
 use crate::open::{blocking, store_failed};
@@ -104,7 +104,7 @@ fn read(
     snapshot: &dyn MemorySnapshot,
     hits: &[ChunkHit],
     query: Option<&WordQuery>,
-) -> Result<Vec<Passage>, DatabaseError> {
+) -> DbResult<Vec<Passage>> {
     let chunks: Vec<i64> = hits.iter().map(|hit| hit.chunk).collect();
     let stored = snapshot.passages(&chunks, query)?;
     let score = |chunk| hits.iter().find(|hit| hit.chunk == chunk).map_or(0.0, |hit| hit.score);

@@ -1,6 +1,6 @@
 //! Vector search: the chunks whose vectors are similar to the question's.
 
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 
 use crate::embed::{EmbedderDownload, EmbedderSource};
 use crate::store::{ChunkHit, MemorySnapshot};
@@ -32,7 +32,7 @@ pub(super) fn find(
     question: &QuestionVector,
     count: usize,
     similarity: f64,
-) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+) -> DbResult<Option<Vec<ChunkHit>>> {
     let mut found = snapshot.find_vectors(&question.model, &question.vector, count)?;
     if let Some(hits) = found.as_mut().filter(|_| similarity > 0.0) {
         hits.retain(|hit| hit.score >= similarity);

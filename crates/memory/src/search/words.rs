@@ -1,6 +1,6 @@
 //! Word search: BM25, with titles counting more than text.
 
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 
 use crate::relevance::share_on_request;
 use crate::store::{ChunkHit, MemorySnapshot};
@@ -12,7 +12,7 @@ pub(super) fn find(
     query: Option<&WordQuery>,
     count: usize,
     share: f64,
-) -> Result<Vec<ChunkHit>, DatabaseError> {
+) -> DbResult<Vec<ChunkHit>> {
     find_relevant(snapshot, query, count, |_| share)
 }
 
@@ -22,7 +22,7 @@ pub(super) fn find_on_request(
     query: Option<&WordQuery>,
     count: usize,
     share: f64,
-) -> Result<Vec<ChunkHit>, DatabaseError> {
+) -> DbResult<Vec<ChunkHit>> {
     find_relevant(snapshot, query, count, |best| share_on_request(share, best))
 }
 
@@ -32,7 +32,7 @@ fn find_relevant(
     query: Option<&WordQuery>,
     count: usize,
     required: impl Fn(f64) -> f64,
-) -> Result<Vec<ChunkHit>, DatabaseError> {
+) -> DbResult<Vec<ChunkHit>> {
     let Some(query) = query else { return Ok(Vec::new()) };
     let hits = snapshot.find_words(query, count)?;
     if required(1.0) <= 0.0 || hits.is_empty() {

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use hob_core::time::Moment;
 use hob_core::{CollectionName, CollectionSet};
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use serde::Serialize;
 
 use super::columns::range_below;
@@ -14,11 +14,7 @@ use crate::types::IndexWarning;
 
 pub trait DocumentCatalog: Send + Sync {
     /// Documents that have text, by path.
-    fn documents(
-        &self,
-        collections: &CollectionSet,
-        page: &CatalogPage,
-    ) -> Result<Vec<StoredDocument>, DatabaseError>;
+    fn documents(&self, collections: &CollectionSet, page: &CatalogPage) -> DbResult<Vec<StoredDocument>>;
 
     /// Documents and notes that were changed since then, the latest first.
     fn recent(
@@ -26,17 +22,13 @@ pub trait DocumentCatalog: Send + Sync {
         collections: &CollectionSet,
         since: SystemTime,
         limit: usize,
-    ) -> Result<Vec<RecentDocument>, DatabaseError>;
+    ) -> DbResult<Vec<RecentDocument>>;
 
     /// Files that were not added, by path and collection.
-    fn skipped(
-        &self,
-        collections: &CollectionSet,
-        page: &CatalogPage,
-    ) -> Result<Vec<SkippedFile>, DatabaseError>;
+    fn skipped(&self, collections: &CollectionSet, page: &CatalogPage) -> DbResult<Vec<SkippedFile>>;
 
     /// The collections that have documents, skipped files or folders, by name.
-    fn collections(&self, collections: &CollectionSet) -> Result<Vec<CollectionSummary>, DatabaseError>;
+    fn collections(&self, collections: &CollectionSet) -> DbResult<Vec<CollectionSummary>>;
 
     /// Replaces the skipped files of a collection at `path` and below.
     fn replace_skipped(
@@ -45,42 +37,37 @@ pub trait DocumentCatalog: Send + Sync {
         path: &str,
         skipped: &[IndexWarning],
         now: SystemTime,
-    ) -> Result<(), DatabaseError>;
+    ) -> DbResult<()>;
 
     /// Forgets the skipped files of the collections at `path` and below; all of them without a path.
-    fn remove_skipped(&self, collections: &CollectionSet, path: Option<&str>) -> Result<(), DatabaseError>;
+    fn remove_skipped(&self, collections: &CollectionSet, path: Option<&str>) -> DbResult<()>;
 
     /// At most `count` sources of a collection, notes and files without text among them.
-    fn paths_in(&self, collection: &CollectionName, count: usize) -> Result<Vec<String>, DatabaseError>;
+    fn paths_in(&self, collection: &CollectionName, count: usize) -> DbResult<Vec<String>>;
 
     /// All folders, by path and collection.
-    fn folders(&self) -> Result<Vec<DocumentFolder>, DatabaseError>;
+    fn folders(&self) -> DbResult<Vec<DocumentFolder>>;
 
     /// Adds a folder, or changes whether it is watched. It is due at once.
-    fn save_folder(&self, folder: &NewFolder, now: SystemTime) -> Result<DocumentFolder, DatabaseError>;
+    fn save_folder(&self, folder: &NewFolder, now: SystemTime) -> DbResult<DocumentFolder>;
 
     /// Watches a folder or not. A watched one is due at once. `None` if there is no such folder.
-    fn set_watched(
-        &self,
-        id: i64,
-        watched: bool,
-        now: SystemTime,
-    ) -> Result<Option<DocumentFolder>, DatabaseError>;
+    fn set_watched(&self, id: i64, watched: bool, now: SystemTime) -> DbResult<Option<DocumentFolder>>;
 
     /// Removes a folder, and returns it. Its documents stay.
-    fn remove_folder(&self, id: i64) -> Result<Option<DocumentFolder>, DatabaseError>;
+    fn remove_folder(&self, id: i64) -> DbResult<Option<DocumentFolder>>;
 
     /// Removes the folders of a collection. Their documents stay.
-    fn remove_folders(&self, collection: &CollectionName) -> Result<(), DatabaseError>;
+    fn remove_folders(&self, collection: &CollectionName) -> DbResult<()>;
 
     /// Takes a watched folder that is due. No other process can take it before `until`. Returns whether this one did.
-    fn claim_folder(&self, id: i64, now: SystemTime, until: SystemTime) -> Result<bool, DatabaseError>;
+    fn claim_folder(&self, id: i64, now: SystemTime, until: SystemTime) -> DbResult<bool>;
 
     /// Keeps a taken folder until then.
-    fn hold_folder(&self, id: i64, until: SystemTime) -> Result<(), DatabaseError>;
+    fn hold_folder(&self, id: i64, until: SystemTime) -> DbResult<()>;
 
     /// Saves how a run over a folder ended, and when it is due again.
-    fn finish_folder(&self, id: i64, check: &FolderCheck) -> Result<(), DatabaseError>;
+    fn finish_folder(&self, id: i64, check: &FolderCheck) -> DbResult<()>;
 }
 
 /// A part of a list that is ordered by path.

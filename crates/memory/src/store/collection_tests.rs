@@ -42,7 +42,7 @@ fn by_meaning(
     })
 }
 
-type Find<'a> = &'a mut dyn FnMut(&dyn MemorySnapshot) -> Result<Vec<ChunkHit>, DatabaseError>;
+type Find<'a> = &'a mut dyn FnMut(&dyn MemorySnapshot) -> DbResult<Vec<ChunkHit>>;
 
 fn found(memory: &dyn MemoryStore, collections: &CollectionSet, find: Find<'_>) -> Vec<String> {
     let mut passages = Vec::new();

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 use hob_core::time::Moment;
 use hob_core::{CollectionName, CollectionSet};
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 
 use crate::types::{CollectionSize, PositionUnit};
 use crate::word_query::WordQuery;
@@ -31,75 +31,70 @@ pub use sqlite::{MIGRATIONS, SqliteMemoryStore};
 /// The chunks of a source are written and deleted in one transaction.
 pub trait MemoryStore: DocumentCatalog {
     /// The stamps of `path` and of everything below it, by path.
-    fn known_below(&self, path: &str) -> Result<HashMap<String, SourceStamp>, DatabaseError>;
+    fn known_below(&self, path: &str) -> DbResult<HashMap<String, SourceStamp>>;
 
     /// Saves sources, all or none, each with another path. They replace earlier ones, whose other collections they stay in. A power
     /// cut may lose them before [`Self::sync`].
-    fn replace(&self, sources: &[NewSource], now: SystemTime) -> Result<(), DatabaseError>;
+    fn replace(&self, sources: &[NewSource], now: SystemTime) -> DbResult<()>;
 
     /// Like [`Self::replace`] with one source, which is on the disk when this returns.
-    fn save(&self, source: &NewSource, now: SystemTime) -> Result<(), DatabaseError>;
+    fn save(&self, source: &NewSource, now: SystemTime) -> DbResult<()>;
 
     /// Saves new dates and sizes of unchanged files.
-    fn restamp(&self, stamps: &[(String, SourceStamp)]) -> Result<(), DatabaseError>;
+    fn restamp(&self, stamps: &[(String, SourceStamp)]) -> DbResult<()>;
 
     /// Adds known sources to a collection. Paths that are not known are ignored.
-    fn add_to_collection(&self, collection: &CollectionName, paths: &[String]) -> Result<(), DatabaseError>;
+    fn add_to_collection(&self, collection: &CollectionName, paths: &[String]) -> DbResult<()>;
 
     /// Removes sources from all collections.
-    fn remove(&self, paths: &[String]) -> Result<RemovedSources, DatabaseError>;
+    fn remove(&self, paths: &[String]) -> DbResult<RemovedSources>;
 
     /// Removes sources from a collection. Those that are in no other one are deleted.
     fn remove_from_collection(
         &self,
         collection: &CollectionName,
         paths: &[String],
-    ) -> Result<RemovedSources, DatabaseError>;
+    ) -> DbResult<RemovedSources>;
 
     /// At most `count` sources of the collections, at `path` or below.
-    fn paths_below(
-        &self,
-        path: &str,
-        collections: &CollectionSet,
-        count: usize,
-    ) -> Result<Vec<String>, DatabaseError>;
+    fn paths_below(&self, path: &str, collections: &CollectionSet, count: usize) -> DbResult<Vec<String>>;
 
     /// Chunks without a vector of this model, ordered by id, after `after`.
-    fn without_vector(&self, model: &str, after: i64, count: usize) -> Result<Vec<ChunkText>, DatabaseError>;
+    fn without_vector(&self, model: &str, after: i64, count: usize) -> DbResult<Vec<ChunkText>>;
 
-    fn count_without_vector(&self, model: &str) -> Result<u64, DatabaseError>;
+    fn count_without_vector(&self, model: &str) -> DbResult<u64>;
 
     /// Whether any chunk has a vector.
-    fn has_vectors(&self) -> Result<bool, DatabaseError>;
+    fn has_vectors(&self) -> DbResult<bool>;
 
     /// Sets the vectors of chunks. Deleted chunks are ignored, and a model whose vectors have a new length loses its old ones.
-    fn add_vectors(&self, model: &str, vectors: &[NewVector]) -> Result<(), DatabaseError>;
+    fn add_vectors(&self, model: &str, vectors: &[NewVector]) -> DbResult<()>;
 
     /// How much is in the collections.
-    fn size_of(&self, collections: &CollectionSet) -> Result<MemorySize, DatabaseError>;
+    fn size_of(&self, collections: &CollectionSet) -> DbResult<MemorySize>;
 
     /// How much there is.
-    fn size(&self) -> Result<MemorySize, DatabaseError> {
+    fn size(&self) -> DbResult<MemorySize> {
         self.size_of(&CollectionSet::All)
     }
 
     /// Compares the word index with the chunks, which takes as long as building it. Fails if they differ.
-    fn check(&self) -> Result<(), DatabaseError>;
+    fn check(&self) -> DbResult<()>;
 
     /// Flushes the index to the disk, and makes search as fast as it gets. Called after much was written.
-    fn sync(&self) -> Result<(), DatabaseError>;
+    fn sync(&self) -> DbResult<()>;
 
     /// Calls `work` with a consistent snapshot, in which searches find only chunks of the collections. Calls it again if the connection
     /// to a server broke. `work` must not write through this store.
-    fn snapshot_of(&self, collections: &CollectionSet, work: SnapshotWork<'_>) -> Result<(), DatabaseError>;
+    fn snapshot_of(&self, collections: &CollectionSet, work: SnapshotWork<'_>) -> DbResult<()>;
 
     /// A snapshot of all collections.
-    fn snapshot(&self, work: SnapshotWork<'_>) -> Result<(), DatabaseError> {
+    fn snapshot(&self, work: SnapshotWork<'_>) -> DbResult<()> {
         self.snapshot_of(&CollectionSet::All, work)
     }
 
     /// In a new snapshot.
-    fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<ChunkHit>, DatabaseError> {
+    fn find_words(&self, query: &WordQuery, count: usize) -> DbResult<Vec<ChunkHit>> {
         let mut found = Vec::new();
         self.snapshot(&mut |snapshot| {
             found = snapshot.find_words(query, count)?;
@@ -109,12 +104,7 @@ pub trait MemoryStore: DocumentCatalog {
     }
 
     /// In a new snapshot.
-    fn find_vectors(
-        &self,
-        model: &str,
-        vector: &[f32],
-        count: usize,
-    ) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+    fn find_vectors(&self, model: &str, vector: &[f32], count: usize) -> DbResult<Option<Vec<ChunkHit>>> {
         let mut found = None;
         self.snapshot(&mut |snapshot| {
             found = snapshot.find_vectors(model, vector, count)?;
@@ -124,11 +114,7 @@ pub trait MemoryStore: DocumentCatalog {
     }
 
     /// In a new snapshot, where chunks may be missing.
-    fn passages(
-        &self,
-        chunks: &[i64],
-        query: Option<&WordQuery>,
-    ) -> Result<Vec<StoredPassage>, DatabaseError> {
+    fn passages(&self, chunks: &[i64], query: Option<&WordQuery>) -> DbResult<Vec<StoredPassage>> {
         let mut passages = Vec::new();
         self.snapshot(&mut |snapshot| {
             passages = snapshot.passages(chunks, query)?;
@@ -138,32 +124,23 @@ pub trait MemoryStore: DocumentCatalog {
     }
 }
 
-pub type SnapshotWork<'a> = &'a mut dyn FnMut(&dyn MemorySnapshot) -> Result<(), DatabaseError>;
+pub type SnapshotWork<'a> = &'a mut dyn FnMut(&dyn MemorySnapshot) -> DbResult<()>;
 
 /// A consistent view of the memory. Collections restrict the searches themselves: all chunks of a small collection in a large
 /// memory can be found. In SQLite, the scores by words use the counts of all collections,
 /// except in a small collection that is searched by itself.
 pub trait MemorySnapshot {
     /// The best chunks by words, at most `count`.
-    fn find_words(&self, query: &WordQuery, count: usize) -> Result<Vec<ChunkHit>, DatabaseError>;
+    fn find_words(&self, query: &WordQuery, count: usize) -> DbResult<Vec<ChunkHit>>;
 
     /// The share of the question's words that each chunk has, from 0 to 1. Rare words count more.
-    fn word_shares(&self, query: &WordQuery, hits: &[ChunkHit]) -> Result<Vec<f64>, DatabaseError>;
+    fn word_shares(&self, query: &WordQuery, hits: &[ChunkHit]) -> DbResult<Vec<f64>>;
 
     /// The nearest chunks to a vector of this model, at most `count`; `None` if no chunk ever had a vector of it.
-    fn find_vectors(
-        &self,
-        model: &str,
-        vector: &[f32],
-        count: usize,
-    ) -> Result<Option<Vec<ChunkHit>>, DatabaseError>;
+    fn find_vectors(&self, model: &str, vector: &[f32], count: usize) -> DbResult<Option<Vec<ChunkHit>>>;
 
     /// The chunks with these ids, in order, with marked words of the query. Missing chunks are skipped.
-    fn passages(
-        &self,
-        chunks: &[i64],
-        query: Option<&WordQuery>,
-    ) -> Result<Vec<StoredPassage>, DatabaseError>;
+    fn passages(&self, chunks: &[i64], query: Option<&WordQuery>) -> DbResult<Vec<StoredPassage>>;
 }
 
 /// A found chunk and its score. Scores of different lists are not comparable.

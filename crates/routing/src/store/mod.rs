@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_core::{Moment, RequestSource};
-use hob_db::{DatabaseError, Storage};
+use hob_db::{DbResult, Storage};
 use serde::Serialize;
 
 use crate::records::{ClassRecord, Knowledge, Rating, RoutingDecision};
@@ -62,20 +62,16 @@ pub struct Ratings {
 /// Every call blocks.
 pub trait RoutingStore: Send + Sync {
     /// Saves a choice, and counts it as a try of the model. Only the last ten thousand are stored; old ones may be deleted later.
-    fn save(&self, decision: &RoutingDecision) -> Result<(), DatabaseError>;
+    fn save(&self, decision: &RoutingDecision) -> DbResult<()>;
 
     /// Deletes a choice, because another model has answered. It stays a try.
-    fn withdraw(&self, run: &str) -> Result<(), DatabaseError>;
+    fn withdraw(&self, run: &str) -> DbResult<()>;
 
     /// The run of the last choice for the same question from the same source since a moment.
-    fn asked_before(
-        &self,
-        decision: &RoutingDecision,
-        since: SystemTime,
-    ) -> Result<Option<String>, DatabaseError>;
+    fn asked_before(&self, decision: &RoutingDecision, since: SystemTime) -> DbResult<Option<String>>;
 
     /// The stored choice of a run, if any.
-    fn find(&self, run: &str) -> Result<Option<StoredDecision>, DatabaseError>;
+    fn find(&self, run: &str) -> DbResult<Option<StoredDecision>>;
 
     /// The last choice with a complete answer since a moment, except some sources and runs.
     fn last_answered(
@@ -83,28 +79,28 @@ pub trait RoutingStore: Send + Sync {
         since: Moment,
         except_sources: &[RequestSource],
         except_runs: &[&str],
-    ) -> Result<Option<StoredDecision>, DatabaseError>;
+    ) -> DbResult<Option<StoredDecision>>;
 
     /// Changes a choice and the record of its class with `learn`, in one transaction. Returns whether there is such a choice.
-    fn learn(&self, run: &str, learn: LearnFn<'_>) -> Result<bool, DatabaseError>;
+    fn learn(&self, run: &str, learn: LearnFn<'_>) -> DbResult<bool>;
 
     /// Saves a rating, which replaces an earlier one of the same answer. If it differs, `learn` changes the choice and the record
     /// of its class in the same transaction. Returns whether there is such a choice. Only the last ten thousand ratings are
     /// stored.
-    fn rate(&self, new: &NewRating<'_>, learn: LearnFn<'_>) -> Result<bool, DatabaseError>;
+    fn rate(&self, new: &NewRating<'_>, learn: LearnFn<'_>) -> DbResult<bool>;
 
-    fn ratings(&self) -> Result<Ratings, DatabaseError>;
+    fn ratings(&self) -> DbResult<Ratings>;
 
-    fn knowledge(&self) -> Result<Knowledge, DatabaseError>;
+    fn knowledge(&self) -> DbResult<Knowledge>;
 
-    fn count(&self) -> Result<u64, DatabaseError>;
+    fn count(&self) -> DbResult<u64>;
 
     /// Deletes the knowledge and the choices, and returns the number of choices. Ratings stay.
-    fn reset(&self) -> Result<u64, DatabaseError>;
+    fn reset(&self) -> DbResult<u64>;
 }
 
 /// The store in a database, which is created if necessary.
-pub(crate) fn open(storage: &Storage) -> Result<Arc<dyn RoutingStore>, DatabaseError> {
+pub(crate) fn open(storage: &Storage) -> DbResult<Arc<dyn RoutingStore>> {
     Ok(match storage {
         Storage::Sqlite(database) => Arc::new(SqliteRoutingStore::new(database.open()?)),
         Storage::Postgres(database) => Arc::new(PostgresRoutingStore::new(database.clone())),

@@ -1,7 +1,5 @@
 //! `GET /v1/agents`: the agents, and the tools that the caller's agent may use.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::Extensions;
@@ -9,12 +7,12 @@ use hob_app::AGENTS;
 use serde_json::{Value, json};
 
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// Characters of a description.
 const MAX_DESCRIPTION: usize = 300;
 
-pub(crate) async fn list(State(state): State<Arc<ServerState>>, extensions: Extensions) -> Json<Value> {
+pub(crate) async fn list(State(state): SharedState, extensions: Extensions) -> Json<Value> {
     let permit = RequestContext::permit(&extensions);
     let tools = state.system.tools();
     let allowed = tools.specs().filter(|spec| permit.allows(spec)).map(|spec| {

@@ -1,7 +1,5 @@
 //! The audit log: `GET /v1/audit` for the owner, and notes of changes that callers make over HTTP.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -10,10 +8,10 @@ use hob_keys::{AuditActor, AuditChain, AuditEntry, AuditFault, AuditService, Key
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// The number of entries without `limit`, and the most.
 const DEFAULT_ENTRIES: usize = 50;
@@ -69,10 +67,10 @@ impl AuditVerification {
 }
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<AuditQuery>, QueryRejection>,
     extensions: Extensions,
-) -> Result<Json<AuditPage>, ApiError> {
+) -> ApiResult<Json<AuditPage>> {
     RequestContext::check_owner(&extensions, "/v1/audit")?;
     let audit = state.keys.as_ref().ok_or_else(ApiError::no_keys)?.audit();
     let Query(query) = query.map_err(|error| ApiError::malformed(error.body_text()))?;

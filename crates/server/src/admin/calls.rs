@@ -1,7 +1,5 @@
 //! `GET /v1/calls`: every recorded call, newest first, in pages. The owner sees all of them, a member sees its own.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -11,10 +9,10 @@ use hob_telemetry::{CallCursor, CallOutcome, CallPage, CallQuery, CallRecord, MA
 use serde::{Deserialize, Serialize};
 
 use super::key_request::begin_request;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 const DEFAULT_LIMIT: usize = 50;
 
@@ -46,10 +44,10 @@ struct CallList {
 }
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<CallsQuery>, QueryRejection>,
     extensions: Extensions,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let is_owner = RequestContext::is_owner(&extensions);
     let own = RequestContext::key(&extensions).map(|key| key.key.name.as_str().to_owned());
     if !is_owner && own.is_none() {
@@ -73,7 +71,7 @@ pub(crate) async fn list(
 }
 
 impl CallsQuery {
-    fn checked(self) -> Result<CallQuery, ApiError> {
+    fn checked(self) -> ApiResult<CallQuery> {
         let limit = page_limit(self.limit, DEFAULT_LIMIT, MAX_CALL_PAGE)?;
         let after = match self.after.as_deref() {
             None => None,
@@ -92,7 +90,7 @@ impl CallsQuery {
 }
 
 /// Reads the record in the blocking pool, a few reports at once.
-async fn read(state: &ServerState, query: CallQuery) -> Result<CallPage, ApiError> {
+async fn read(state: &ServerState, query: CallQuery) -> ApiResult<CallPage> {
     let _slot = state.report_slots.acquire().await.map_err(|_| ApiError::record_unreadable())?;
     let record = state.record.clone();
     state.blocking.run(move || record.call_page(&query)).await.map_err(|error| {

@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use crate::admin::qr_code::QrPath;
 use crate::admin::{audit, channel_senders, settings};
-use crate::error::{ApiError, LINK_ON_THE_MACHINE};
+use crate::error::{ApiError, ApiResult, LINK_ON_THE_MACHINE};
 use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 const DEFAULT_MESSAGES: usize = 50;
 
@@ -45,10 +45,7 @@ pub(crate) struct LinkReport {
 }
 
 /// The status of each channel, and how messages are answered.
-pub(crate) async fn details(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn details(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<Value>> {
     RequestContext::check_owner(&extensions, "/v1/channels/details")?;
     let channels = state.system.channels();
     let reports = channels.as_ref().map(|channels| channels.reports()).unwrap_or_default();
@@ -98,10 +95,10 @@ fn senders(rules: &InboundRules) -> Vec<Value> {
 
 /// The last messages in and out.
 pub(crate) async fn messages(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<MessagesQuery>, QueryRejection>,
     extensions: Extensions,
-) -> Result<Json<Value>, ApiError> {
+) -> ApiResult<Json<Value>> {
     RequestContext::check_owner(&extensions, "/v1/channels/messages")?;
     let Query(MessagesQuery { limit }) = query.map_err(|error| ApiError::malformed(error.body_text()))?;
     let limit = page_limit(limit, DEFAULT_MESSAGES, MAX_RECENT)?;
@@ -138,20 +135,14 @@ pub(crate) fn whatsapp() -> MethodRouter<Arc<ServerState>> {
     get(show_link).post(start_link).put(turn_on).delete(cancel_link)
 }
 
-async fn show_link(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Json<LinkReport>, ApiError> {
+async fn show_link(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<LinkReport>> {
     RequestContext::check_owner(&extensions, "/v1/channels/whatsapp")?;
     Ok(Json(report(&state, &extensions)))
 }
 
 /// Starts an attempt, for the owner on this machine. Where the channel is on, its own process shows the code, and there is nothing to
 /// start.
-async fn start_link(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Json<LinkReport>, ApiError> {
+async fn start_link(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<LinkReport>> {
     RequestContext::check_owner(&extensions, "/v1/channels/whatsapp")?;
     if !is_enabled(&state) {
         let linking = linking(&state)?;
@@ -166,10 +157,7 @@ async fn start_link(
 
 /// Turns the channel on in the configuration file, for the owner on this machine, once an account is linked. The file is reloaded then, and
 /// the server connects.
-async fn turn_on(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Json<LinkReport>, ApiError> {
+async fn turn_on(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<LinkReport>> {
     RequestContext::check_owner(&extensions, "/v1/channels/whatsapp")?;
     if !is_enabled(&state) {
         if linking(&state)?.state() != LinkState::Linked {
@@ -185,10 +173,7 @@ async fn turn_on(
     Ok(Json(report(&state, &extensions)))
 }
 
-async fn cancel_link(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Json<LinkReport>, ApiError> {
+async fn cancel_link(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<LinkReport>> {
     RequestContext::check_owner(&extensions, "/v1/channels/whatsapp")?;
     if !is_enabled(&state) {
         linking(&state)?.cancel();
@@ -196,7 +181,7 @@ async fn cancel_link(
     Ok(Json(report(&state, &extensions)))
 }
 
-fn linking(state: &ServerState) -> Result<&Arc<WhatsappLinking>, ApiError> {
+fn linking(state: &ServerState) -> ApiResult<&Arc<WhatsappLinking>> {
     state.linking.as_ref().ok_or_else(ApiError::no_linking)
 }
 

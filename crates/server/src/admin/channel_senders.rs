@@ -1,7 +1,5 @@
 //! `POST /v1/channels/approve`, and the senders of channels that the owner sees: those who wait, and those who are approved.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Request, State};
 use hob_channels::{ApprovedSender, ChannelError, ChannelService, PendingSender, shown_code};
@@ -9,17 +7,14 @@ use hob_db::DatabaseError;
 use serde_json::{Value, json};
 
 use crate::admin::audit;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// Approves the sender who got a code.
-pub(crate) async fn approve(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn approve(State(state): SharedState, request: Request) -> ApiResult<Json<Value>> {
     RequestContext::check_owner(request.extensions(), "/v1/channels/approve")?;
     let actor = RequestContext::actor(request.extensions());
     let body: Value = read(&read_json(request, &state.body_reader).await?)?;
@@ -34,7 +29,7 @@ pub(crate) async fn approve(
 }
 
 /// The senders who wait, and those who are approved.
-pub(crate) async fn listed(channels: &ChannelService) -> Result<(Vec<Value>, Vec<Value>), ApiError> {
+pub(crate) async fn listed(channels: &ChannelService) -> ApiResult<(Vec<Value>, Vec<Value>)> {
     let waiting = channels.pending_senders().await.map_err(|error| unreadable(&error))?;
     let approved = channels.approved_senders().await.map_err(|error| unreadable(&error))?;
     Ok((waiting.into_iter().map(waits).collect(), approved.into_iter().map(is_approved).collect()))

@@ -3,7 +3,6 @@
 //! Anyone can list the channels. Only the owner can see the gateway's address and errors, and send: a message goes out in the
 //! owner's name.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -13,16 +12,16 @@ use hob_channels::{ChannelError, ChannelService, ChannelStatus};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// A gateway that takes longer counts as not available.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(crate) async fn list(State(state): State<Arc<ServerState>>, extensions: Extensions) -> Json<Value> {
+pub(crate) async fn list(State(state): SharedState, extensions: Extensions) -> Json<Value> {
     let Some(channels) = state.system.channels() else {
         return Json(json!({ "channels": [], "message": ChannelError::NotConfigured.to_string() }));
     };
@@ -38,10 +37,7 @@ pub(crate) async fn list(State(state): State<Arc<ServerState>>, extensions: Exte
     Json(body)
 }
 
-pub(crate) async fn send(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn send(State(state): SharedState, request: Request) -> ApiResult<Json<Value>> {
     RequestContext::check_owner(request.extensions(), "/v1/channels/send")?;
     let body = read_json(request, &state.body_reader).await?;
     let message = SendRequest::parse(&body)?;
@@ -50,10 +46,7 @@ pub(crate) async fn send(
     Ok(Json(json!({ "status": "sent", message.shape: message.channel })))
 }
 
-pub(crate) async fn status(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn status(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<Value>> {
     let channels = state.system.channels().ok_or(ChannelError::NotConfigured)?;
     let report = channels.report();
     let mut body = json!({
@@ -90,7 +83,7 @@ struct SendRequest {
 }
 
 impl SendRequest {
-    fn parse(body: &[u8]) -> Result<Self, ApiError> {
+    fn parse(body: &[u8]) -> ApiResult<Self> {
         let body: Value = read(body)?;
         if !body.is_object() {
             return Err(ApiError::malformed("the request body is wrong: expected an object"));
@@ -103,11 +96,7 @@ impl SendRequest {
 }
 
 /// The text in the first field, or in the second if the first is missing.
-fn either(
-    body: &Value,
-    first: &'static str,
-    second: &'static str,
-) -> Result<(&'static str, String), ApiError> {
+fn either(body: &Value, first: &'static str, second: &'static str) -> ApiResult<(&'static str, String)> {
     for key in [first, second] {
         if let Some(text) = text(body, key)? {
             if text.trim().is_empty() {
@@ -120,7 +109,7 @@ fn either(
 }
 
 /// The text in a field; `None` if it is missing or null.
-fn text(body: &Value, key: &str) -> Result<Option<String>, ApiError> {
+fn text(body: &Value, key: &str) -> ApiResult<Option<String>> {
     match &body[key] {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text.clone())),

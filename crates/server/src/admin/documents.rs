@@ -19,12 +19,12 @@ use serde::{Deserialize, Serialize};
 use super::audit;
 use super::key_request::begin_request;
 use super::memory::{memory_for, not_cached, selected};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::{JsonBody, read_file, read_json};
 use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// Entries of a page without `limit`, and the most.
 const DEFAULT_ENTRIES: usize = 50;
@@ -103,7 +103,7 @@ pub(super) struct DocumentCaller<'a> {
 }
 
 impl<'a> DocumentCaller<'a> {
-    pub(super) fn of(state: &'a ServerState, extensions: &Extensions, path: &str) -> Result<Self, ApiError> {
+    pub(super) fn of(state: &'a ServerState, extensions: &Extensions, path: &str) -> ApiResult<Self> {
         let (_, allowed) = memory_for(state, extensions, path)?;
         let is_owner = RequestContext::is_owner(extensions);
         Ok(DocumentCaller {
@@ -117,11 +117,7 @@ impl<'a> DocumentCaller<'a> {
     }
 
     /// The same for what only the owner may do.
-    pub(super) fn owner(
-        state: &'a ServerState,
-        extensions: &Extensions,
-        path: &str,
-    ) -> Result<Self, ApiError> {
+    pub(super) fn owner(state: &'a ServerState, extensions: &Extensions, path: &str) -> ApiResult<Self> {
         match RequestContext::is_owner(extensions) {
             true => Self::of(state, extensions, path),
             false => Err(ApiError::owner_only(path)),
@@ -129,7 +125,7 @@ impl<'a> DocumentCaller<'a> {
     }
 
     /// A collection that the caller may use. Without a name it is the owner's, or the only one of a key.
-    pub(super) fn collection(&self, name: Option<String>) -> Result<CollectionName, ApiError> {
+    pub(super) fn collection(&self, name: Option<String>) -> ApiResult<CollectionName> {
         let only = match (&name, &self.allowed) {
             (Some(_), _) => None,
             (None, CollectionSet::All) => Some(CollectionName::default()),
@@ -154,15 +150,12 @@ impl<'a> DocumentCaller<'a> {
         Box::new(move |work| Box::pin(async move { system.charged_to(key, work).await }))
     }
 
-    pub(super) async fn count_request(&self) -> Result<Option<hob_core::RunningRequest>, ApiError> {
+    pub(super) async fn count_request(&self) -> ApiResult<Option<hob_core::RunningRequest>> {
         begin_request(self.key.as_ref()).await
     }
 }
 
-pub(crate) async fn collections(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Response, ApiError> {
+pub(crate) async fn collections(State(state): SharedState, extensions: Extensions) -> ApiResult<Response> {
     let caller = DocumentCaller::of(&state, &extensions, "/v1/memory/collections")?;
     let allowed = caller.allowed.clone();
     let found = caller.library.memory().read(move |store| store.collections(&allowed)).await?;
@@ -186,10 +179,10 @@ pub(crate) async fn collections(
 }
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<ListQuery>, QueryRejection>,
     extensions: Extensions,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let caller = DocumentCaller::of(&state, &extensions, "/v1/memory/documents")?;
     let Query(query) = query.map_err(unreadable)?;
     let collections =
@@ -220,10 +213,10 @@ fn listed(document: StoredDocument, uploads: &FilePath) -> ListedDocument {
 
 /// Files that were not added. A member sees only uploaded ones: the names of other files are the owner's.
 pub(crate) async fn skipped(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<ListQuery>, QueryRejection>,
     extensions: Extensions,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let caller = DocumentCaller::of(&state, &extensions, "/v1/memory/skipped")?;
     let Query(query) = query.map_err(unreadable)?;
     let collections =
@@ -243,7 +236,7 @@ pub(crate) async fn skipped(
 }
 
 /// A page without its beginning, with one more entry than its limit, which shows whether there is another page.
-fn page_of(query: &ListQuery) -> Result<(CatalogPage, usize), ApiError> {
+fn page_of(query: &ListQuery) -> ApiResult<(CatalogPage, usize)> {
     let limit = page_limit(query.limit, DEFAULT_ENTRIES, MAX_ENTRIES)?;
     let text = query.query.clone().unwrap_or_default();
     if text.chars().count() > MAX_TEXT {
@@ -257,10 +250,7 @@ fn page_of(query: &ListQuery) -> Result<(CatalogPage, usize), ApiError> {
 }
 
 /// What is being indexed. A member sees only uploads: folders are the owner's.
-pub(crate) async fn jobs(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Response, ApiError> {
+pub(crate) async fn jobs(State(state): SharedState, extensions: Extensions) -> ApiResult<Response> {
     let caller = DocumentCaller::of(&state, &extensions, "/v1/memory/jobs")?;
     let mut data = caller.library.jobs(&caller.allowed);
     data.retain(|job| caller.is_owner || job.kind == JobKind::Upload);
@@ -278,10 +268,10 @@ impl AsRef<[u8]> for FileBody {
 
 /// Stores a file and indexes it. Answers before that is done.
 pub(crate) async fn upload(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<UploadQuery>, QueryRejection>,
     request: Request,
-) -> Result<(StatusCode, Json<IndexJob>), ApiError> {
+) -> ApiResult<(StatusCode, Json<IndexJob>)> {
     let caller = DocumentCaller::of(&state, request.extensions(), "/v1/memory/documents")?;
     let actor = RequestContext::actor(request.extensions());
     if !caller.may_add {
@@ -313,9 +303,9 @@ pub(crate) async fn upload(
 }
 
 pub(crate) async fn forget(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
-) -> Result<Json<ForgottenDocuments>, ApiError> {
+) -> ApiResult<Json<ForgottenDocuments>> {
     let caller = DocumentCaller::owner(&state, request.extensions(), "/v1/memory/forget")?;
     let actor = RequestContext::actor(request.extensions());
     let body = read_json(request, &state.body_reader).await?;
@@ -333,10 +323,10 @@ pub(crate) async fn forget(
 }
 
 pub(crate) async fn forget_collection(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     name: Result<Path<String>, PathRejection>,
     extensions: Extensions,
-) -> Result<Json<ForgottenDocuments>, ApiError> {
+) -> ApiResult<Json<ForgottenDocuments>> {
     let caller = DocumentCaller::owner(&state, &extensions, "/v1/memory/collections")?;
     let Path(name) =
         name.map_err(|_| ApiError::malformed("the collection's name in the path is not valid UTF-8"))?;

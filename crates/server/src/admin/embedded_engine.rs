@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::audit;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::{check_model_name, read};
 use crate::limits::body::read_json;
 use crate::ollama::library::{Download, streamed};
 use crate::pages::changes::{Audience, Topic};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 const PATH: &str = "/v1/engines/embedded";
 
@@ -60,9 +60,9 @@ struct ChoiceBody {
 }
 
 pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     extensions: Extensions,
-) -> Result<Json<EmbeddedEngineReport>, ApiError> {
+) -> ApiResult<Json<EmbeddedEngineReport>> {
     let EmbeddedEngineState { is_selected, problem, models } =
         embedded_for_owner(&state, &extensions)?.state().await;
     let models = models.into_iter().map(|model| ChoosableModel { id: model.id, size: model.size });
@@ -77,10 +77,7 @@ pub(crate) async fn show(
 }
 
 /// Downloads the model unless it is on the disk, loads it, saves the choice, and lets the engine answer. The answer has the steps.
-pub(crate) async fn choose(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn choose(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let embedded = embedded_for_owner(&state, request.extensions())?;
     let actor = RequestContext::actor(request.extensions());
     let body = read_json(request, &state.body_reader).await?;
@@ -95,7 +92,7 @@ pub(crate) async fn choose(
     Ok(streamed(Download { steps, model, listed, changes, _slot: slot, stopping }))
 }
 
-fn embedded_for_owner(state: &ServerState, extensions: &Extensions) -> Result<Arc<EmbeddedEngine>, ApiError> {
+fn embedded_for_owner(state: &ServerState, extensions: &Extensions) -> ApiResult<Arc<EmbeddedEngine>> {
     RequestContext::check_owner(extensions, PATH)?;
     state.embedded.clone().ok_or_else(ApiError::no_library)
 }

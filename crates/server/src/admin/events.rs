@@ -19,9 +19,9 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Interval;
 
-use crate::error::ApiError;
+use crate::error::ApiResult;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// Events that wait for a slow reader. Further ones are counted and reported.
 const MAX_QUEUED_EVENTS: usize = 256;
@@ -29,10 +29,7 @@ const MAX_QUEUED_EVENTS: usize = 256;
 /// The interval of comments that show that the connection is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-pub(crate) async fn watch(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn watch(State(state): SharedState, request: Request) -> ApiResult<Response> {
     RequestContext::check_owner(request.extensions(), "/v1/events")?;
     let (sender, receiver) = mpsc::channel(MAX_QUEUED_EVENTS);
     let missed = Arc::new(AtomicU64::new(0));

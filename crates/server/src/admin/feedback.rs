@@ -1,18 +1,16 @@
 //! `POST /v1/feedback`: a rating of an answer. For the owner only, because it changes which model others get.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Request, State};
 use hob_app::RatingResult;
 use hob_routing::Rating;
 use serde::{Deserialize, Serialize};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// The body before it is checked.
 #[derive(Deserialize)]
@@ -33,10 +31,7 @@ pub(crate) struct Feedback {
     learnt: bool,
 }
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Json<Feedback>, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Json<Feedback>> {
     RequestContext::check_owner(request.extensions(), "/v1/feedback")?;
     let body = read_json(request, &state.body_reader).await?;
     let (id, rating) = parse(&body)?;
@@ -52,7 +47,7 @@ pub(crate) async fn create(
     }))
 }
 
-fn parse(body: &[u8]) -> Result<(String, Rating), ApiError> {
+fn parse(body: &[u8]) -> ApiResult<(String, Rating)> {
     let FeedbackBody { id, rating } = read(body)?;
     if id.trim().is_empty() {
         return Err(ApiError::invalid("id", "id is empty; send the id of the answer, such as chatcmpl-…"));

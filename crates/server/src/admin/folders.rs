@@ -1,8 +1,6 @@
 //! `/v1/memory/folders`: directories of the server's machine whose documents are in the memory. For the owner only, and new ones only from
 //! this machine: a key that is used elsewhere must not choose which files Hob reads.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
@@ -13,11 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use super::audit;
 use super::documents::DocumentCaller;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 const PATH: &str = "/v1/memory/folders";
 
@@ -58,10 +56,7 @@ pub(crate) struct RemovedFolder {
     deleted: bool,
 }
 
-pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Json<FolderList>, ApiError> {
+pub(crate) async fn list(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<FolderList>> {
     let caller = DocumentCaller::owner(&state, &extensions, PATH)?;
     let mut data = caller.library.folders().await?;
     data.retain(|folder| is_allowed(&caller.allowed, folder));
@@ -70,9 +65,9 @@ pub(crate) async fn list(
 
 /// Adds a folder and indexes it. Answers before that is done.
 pub(crate) async fn add(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
-) -> Result<(StatusCode, Json<AddedFolder>), ApiError> {
+) -> ApiResult<(StatusCode, Json<AddedFolder>)> {
     let caller = DocumentCaller::owner(&state, request.extensions(), PATH)?;
     if !caller.may_add_folders {
         return Err(ApiError::folder_from_elsewhere());
@@ -94,10 +89,10 @@ pub(crate) async fn add(
 
 /// Watches a folder or not.
 pub(crate) async fn patch(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
-) -> Result<Json<DocumentFolder>, ApiError> {
+) -> ApiResult<Json<DocumentFolder>> {
     let caller = DocumentCaller::owner(&state, request.extensions(), PATH)?;
     let actor = RequestContext::actor(request.extensions());
     let id = known(&caller, id).await?;
@@ -111,10 +106,10 @@ pub(crate) async fn patch(
 
 /// Removes a folder, and its documents from the memory.
 pub(crate) async fn delete(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     extensions: Extensions,
-) -> Result<Json<RemovedFolder>, ApiError> {
+) -> ApiResult<Json<RemovedFolder>> {
     let caller = DocumentCaller::owner(&state, &extensions, PATH)?;
     let id = known(&caller, id).await?;
     let folder = caller.library.remove_folder(id).await?;
@@ -123,7 +118,7 @@ pub(crate) async fn delete(
 }
 
 /// The id of a folder that the caller may change. To others it does not exist.
-async fn known(caller: &DocumentCaller<'_>, id: Id) -> Result<i64, ApiError> {
+async fn known(caller: &DocumentCaller<'_>, id: Id) -> ApiResult<i64> {
     let Path(id) = id.map_err(|_| ApiError::malformed("the folder's id in the path is not valid UTF-8"))?;
     let id: i64 =
         id.parse().map_err(|_| ApiError::malformed("the folder's id in the path is not a number"))?;

@@ -1,7 +1,5 @@
 //! `GET /health`, and the probes of orchestrators: `GET /health/live` and `GET /health/ready`.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::CACHE_CONTROL;
@@ -10,11 +8,11 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 use crate::warning_header::WARNING;
 
 /// The bodies are fixed by the specification. Other problems are in the warning header.
-pub(crate) async fn show(State(state): State<Arc<ServerState>>) -> Response {
+pub(crate) async fn show(State(state): SharedState) -> Response {
     let mut answer = if state.system.healthy().await {
         Json(json!({ "status": "ok" })).into_response()
     } else {
@@ -41,7 +39,7 @@ pub(crate) async fn live() -> Response {
 /// error that says so, and all replicas share their engines.
 ///
 /// The reason can name machines, so only the owner sees it.
-pub(crate) async fn ready(State(state): State<Arc<ServerState>>, extensions: Extensions) -> Response {
+pub(crate) async fn ready(State(state): SharedState, extensions: Extensions) -> Response {
     match state.readiness.problem() {
         None => probe_answer(StatusCode::OK, json!({ "status": "ok" })),
         Some(reason) if RequestContext::is_owner(&extensions) => {

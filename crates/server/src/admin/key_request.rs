@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use hob_core::{KeyGrant, RunningRequest};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// Admits a request of a key. It runs until what this returns is dropped; `None` if nothing is counted.
-pub(crate) async fn begin_request(key: Option<&Arc<KeyGrant>>) -> Result<Option<RunningRequest>, ApiError> {
+pub(crate) async fn begin_request(key: Option<&Arc<KeyGrant>>) -> ApiResult<Option<RunningRequest>> {
     match key.and_then(|key| key.spending.as_ref()) {
         Some(spending) => Ok(Some(spending.begin_request().await.map_err(ApiError::limit_reached)?)),
         None => Ok(None),

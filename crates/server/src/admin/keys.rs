@@ -15,12 +15,12 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::content_type::require_json;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::pages::changes::{Audience, Topic};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 const PATH: &str = "/v1/keys";
 
@@ -85,10 +85,7 @@ pub(crate) struct KeyWithUsage {
     usage: Vec<QuotaUsage>,
 }
 
-pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Json<KeyList>, ApiError> {
+pub(crate) async fn list(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<KeyList>> {
     let keys = keys_for_owner(&state, &extensions)?;
     let keys = keys.list_with_usage().await?;
     let data = keys.into_iter().map(|(key, usage)| KeyWithUsage { key, usage }).collect();
@@ -96,9 +93,9 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
-) -> Result<(StatusCode, Json<KeyWithSecret>), ApiError> {
+) -> ApiResult<(StatusCode, Json<KeyWithSecret>)> {
     let keys = keys_for_owner(&state, request.extensions())?;
     let actor = RequestContext::actor(request.extensions());
     let body = read_json(request, &state.body_reader).await?;
@@ -113,10 +110,10 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     name: Name,
     extensions: Extensions,
-) -> Result<Json<KeyWithUsage>, ApiError> {
+) -> ApiResult<Json<KeyWithUsage>> {
     let keys = keys_for_owner(&state, &extensions)?;
     let (key, usage) = keys.show(&read_name(name)?).await?;
     Ok(Json(KeyWithUsage { key, usage }))
@@ -124,9 +121,9 @@ pub(crate) async fn show(
 
 /// The key of this request.
 pub(crate) async fn show_own(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     extensions: Extensions,
-) -> Result<Json<KeyWithUsage>, ApiError> {
+) -> ApiResult<Json<KeyWithUsage>> {
     let keys = state.keys.as_ref().ok_or_else(ApiError::no_keys)?;
     let own = RequestContext::key(&extensions).ok_or_else(ApiError::no_named_key)?;
     let (key, usage) = keys.show_active(own).await?;
@@ -134,10 +131,10 @@ pub(crate) async fn show_own(
 }
 
 pub(crate) async fn patch(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     name: Name,
     request: Request,
-) -> Result<Json<ApiKey>, ApiError> {
+) -> ApiResult<Json<ApiKey>> {
     let keys = keys_for_owner(&state, request.extensions())?;
     let (name, actor) = (read_name(name)?, RequestContext::actor(request.extensions()));
     let body = read_json(request, &state.body_reader).await?;
@@ -148,40 +145,40 @@ pub(crate) async fn patch(
 
 /// `DELETE` revokes.
 pub(crate) async fn revoke(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     name: Name,
     extensions: Extensions,
-) -> Result<Json<ApiKey>, ApiError> {
+) -> ApiResult<Json<ApiKey>> {
     let keys = keys_for_owner(&state, &extensions)?;
     let revoked = keys.revoke(&read_name(name)?, RequestContext::actor(&extensions)).await?;
     Ok(Json(changed(&state, revoked)))
 }
 
 pub(crate) async fn disable(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     name: Name,
     request: Request,
-) -> Result<Json<ApiKey>, ApiError> {
+) -> ApiResult<Json<ApiKey>> {
     let keys = keys_for_change(&state, &request)?;
     let actor = RequestContext::actor(request.extensions());
     Ok(Json(changed(&state, keys.disable(&read_name(name)?, actor).await?)))
 }
 
 pub(crate) async fn enable(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     name: Name,
     request: Request,
-) -> Result<Json<ApiKey>, ApiError> {
+) -> ApiResult<Json<ApiKey>> {
     let keys = keys_for_change(&state, &request)?;
     let actor = RequestContext::actor(request.extensions());
     Ok(Json(changed(&state, keys.enable(&read_name(name)?, actor).await?)))
 }
 
 pub(crate) async fn rotate(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     name: Name,
     request: Request,
-) -> Result<Json<KeyWithSecret>, ApiError> {
+) -> ApiResult<Json<KeyWithSecret>> {
     let keys = keys_for_change(&state, &request)?;
     let (name, actor) = (read_name(name)?, RequestContext::actor(request.extensions()));
     let body = read_json(request, &state.body_reader).await?;
@@ -200,30 +197,27 @@ fn changed<T>(state: &ServerState, key: T) -> T {
     key
 }
 
-fn keys_for_owner<'a>(
-    state: &'a ServerState,
-    extensions: &Extensions,
-) -> Result<&'a Arc<KeyService>, ApiError> {
+fn keys_for_owner<'a>(state: &'a ServerState, extensions: &Extensions) -> ApiResult<&'a Arc<KeyService>> {
     RequestContext::check_owner(extensions, PATH)?;
     state.keys.as_ref().ok_or_else(ApiError::no_keys)
 }
 
 /// The same for a change that may have no body: a web page cannot send its content type unasked.
-fn keys_for_change<'a>(state: &'a ServerState, request: &Request) -> Result<&'a Arc<KeyService>, ApiError> {
+fn keys_for_change<'a>(state: &'a ServerState, request: &Request) -> ApiResult<&'a Arc<KeyService>> {
     let keys = keys_for_owner(state, request.extensions())?;
     require_json(request.headers())?;
     Ok(keys)
 }
 
 /// A limit whose name is misspelt must not be a key without that limit.
-fn refuse_unknown(unknown: &UnknownFields) -> Result<(), ApiError> {
+fn refuse_unknown(unknown: &UnknownFields) -> ApiResult<()> {
     let Some(name) = unknown.keys().next() else { return Ok(()) };
     let shown: String = name.chars().take(60).collect();
     let message = format!("'{shown}' is not a field of this request. /openapi.json lists the fields");
     Err(ApiError::invalid(shown, message))
 }
 
-fn read_name(name: Name) -> Result<KeyName, ApiError> {
+fn read_name(name: Name) -> ApiResult<KeyName> {
     let Path(name) =
         name.map_err(|_| ApiError::malformed("the key's name in the path is not valid UTF-8"))?;
     Ok(KeyName::parse(&name)?)

@@ -14,11 +14,11 @@ use hob_memory::{MemoryBackend, MemoryError, MemoryQuery, MemoryService, SearchR
 use serde::Deserialize;
 
 use super::key_request::begin_request;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::whole_number::WholeNumber;
 
 /// The number of passages without `top_k`, and the largest `top_k`.
@@ -44,10 +44,7 @@ pub(crate) struct StatsQuery {
     collection: Option<String>,
 }
 
-pub(crate) async fn search(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn search(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let (memory, allowed) = memory_for(&state, request.extensions(), "/v1/memory/search")?;
     let key = RequestContext::rights(request.extensions()).key;
     let body = read_json(request, &state.body_reader).await?;
@@ -75,10 +72,10 @@ pub(crate) async fn search(
 }
 
 pub(crate) async fn stats(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<StatsQuery>, QueryRejection>,
     extensions: Extensions,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let (memory, allowed) = memory_for(&state, &extensions, "/v1/memory/stats")?;
     let Query(StatsQuery { collection }) = query.map_err(|error| ApiError::malformed(error.body_text()))?;
     let collections = selected(&allowed, "collection", collection.into_iter().collect())?;
@@ -90,7 +87,7 @@ pub(super) fn memory_for<'a>(
     state: &'a ServerState,
     extensions: &Extensions,
     path: &str,
-) -> Result<(&'a Arc<MemoryService>, CollectionSet), ApiError> {
+) -> ApiResult<(&'a Arc<MemoryService>, CollectionSet)> {
     let allowed = RequestContext::rights(extensions).collections();
     if allowed.is_empty() {
         return Err(ApiError::owner_only(path));
@@ -103,7 +100,7 @@ pub(crate) fn selected(
     allowed: &CollectionSet,
     param: &'static str,
     names: Vec<String>,
-) -> Result<CollectionSet, ApiError> {
+) -> ApiResult<CollectionSet> {
     if names.len() > MAX_COLLECTIONS {
         let message = format!("{param}: at most {MAX_COLLECTIONS} collections can be named");
         return Err(ApiError::invalid(param, message));
@@ -114,7 +111,7 @@ pub(crate) fn selected(
 }
 
 /// The search, and whether passages that are not relevant are wanted, too.
-fn parse(body: &[u8], allowed: &CollectionSet) -> Result<(MemoryQuery, bool), ApiError> {
+fn parse(body: &[u8], allowed: &CollectionSet) -> ApiResult<(MemoryQuery, bool)> {
     let SearchBody { query, top_k, backend, collection, collections, all } = read(body)?;
     if query.trim().is_empty() {
         return Err(ApiError::invalid("query", "query is empty; send the words to search for"));

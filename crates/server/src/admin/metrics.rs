@@ -13,18 +13,15 @@ use hob_keys::KeyService;
 use hob_telemetry::metrics::{Histogram, KeyMetrics, ModelMetrics};
 
 use super::prometheus_text::MetricsText;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::concurrency_limit::InFlightCounts;
 use crate::request_context::RequestContext;
 use crate::request_metrics::RequestMetrics;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn show(State(state): SharedState, request: Request) -> ApiResult<Response> {
     RequestContext::check_owner(request.extensions(), "/metrics")?;
     let (Some(metrics), Some(totals)) = (&state.metrics, state.system.metrics()) else {
         return Err(ApiError::no_metrics());

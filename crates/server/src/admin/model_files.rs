@@ -1,7 +1,6 @@
 //! `GET /v1/model-files`, `GET /v1/model-files/search` and `GET /v1/model-files/downloads`: what the models page shows to the owner. Models
 //! are downloaded and deleted with `/api/pull` and `/api/delete`.
 
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::Json;
@@ -15,9 +14,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// The days over which speeds are measured, and the most models with a speed.
 const SPEED_DAYS: u32 = 30;
@@ -88,10 +87,7 @@ struct EngineEntry {
     hosts: Vec<String>,
 }
 
-pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Json<ModelFiles>, ApiError> {
+pub(crate) async fn list(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<ModelFiles>> {
     RequestContext::check_owner(&extensions, "/v1/model-files")?;
     // An engine that does not answer is shown as such, so that the owner sees why there are no models.
     let (listed, message) = match state.system.described_models(CallerRole::Owner).await {
@@ -184,10 +180,10 @@ impl From<&ModelInMemory> for LoadedOn {
 
 /// Searches the built-in list, and the model hub if there are words to search for.
 pub(crate) async fn search(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<SearchQuery>, QueryRejection>,
     extensions: Extensions,
-) -> Result<Json<Value>, ApiError> {
+) -> ApiResult<Json<Value>> {
     RequestContext::check_owner(&extensions, "/v1/model-files/search")?;
     let Query(SearchQuery { query }) = query.map_err(|error| ApiError::malformed(error.body_text()))?;
     if query.chars().count() > MAX_QUERY {
@@ -219,10 +215,7 @@ pub(crate) async fn search(
 }
 
 /// The downloads in progress, of all clients.
-pub(crate) async fn downloads(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn downloads(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<Value>> {
     RequestContext::check_owner(&extensions, "/v1/model-files/downloads")?;
     Ok(Json(json!({ "object": "list", "data": state.downloads.list() })))
 }

@@ -1,7 +1,6 @@
 //! `GET /v1/savings`: what this server answered, what that would have cost in the cloud, and its current state.
 
 use std::mem;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::Json;
@@ -14,10 +13,10 @@ use hob_telemetry::Savings;
 use hob_telemetry::savings::{MeasuredEnergy, RecentCall};
 use serde::{Deserialize, Serialize};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::concurrency_limit::InFlightCounts;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// The query parameters.
 #[derive(Deserialize)]
@@ -72,10 +71,10 @@ impl EnergyUse {
 }
 
 pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<SavingsQuery>, QueryRejection>,
     extensions: Extensions,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let Query(SavingsQuery { timezone }) = query.map_err(|error| ApiError::malformed(error.body_text()))?;
     let zone = match timezone {
         Some(name) => Zone::named(&name).ok_or_else(|| no_such_zone(&name))?,
@@ -98,7 +97,7 @@ pub(crate) async fn show(
 }
 
 /// Reads the record in the blocking pool, a few reports at once.
-async fn compute_savings(state: &ServerState, zone: Zone) -> Result<Savings, ApiError> {
+async fn compute_savings(state: &ServerState, zone: Zone) -> ApiResult<Savings> {
     let _slot = state.report_slots.acquire().await.map_err(|_| ApiError::record_unreadable())?;
     let record = state.record.clone();
     let report = state.blocking.run(move || record.savings(SystemTime::now(), &zone)).await;

@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::audit;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::read_json;
 use crate::pages::changes::{Audience, Topic};
 use crate::reload::is_reloaded;
 use crate::request_context::RequestContext;
 use crate::server_settings::ServerSettings;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 const PATH: &str = "/v1/settings";
 
@@ -103,10 +103,7 @@ pub(crate) struct ChangeReport {
     after_restart: Vec<String>,
 }
 
-pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Json<SettingList>, ApiError> {
+pub(crate) async fn list(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<SettingList>> {
     let settings = settings_for_owner(&state, &extensions)?;
     let read = move || {
         let file = settings.file.lock();
@@ -120,10 +117,7 @@ pub(crate) async fn list(
     }))
 }
 
-pub(crate) async fn change(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Json<ChangeReport>, ApiError> {
+pub(crate) async fn change(State(state): SharedState, request: Request) -> ApiResult<Json<ChangeReport>> {
     let settings = settings_for_owner(&state, request.extensions())?;
     let actor = RequestContext::actor(request.extensions());
     let body = read_json(request, &state.body_reader).await?;
@@ -141,7 +135,7 @@ pub(crate) async fn change(
 }
 
 /// Turns WhatsApp on in the file. The caller is known to be the owner, on this machine.
-pub(super) async fn turn_on_whatsapp(state: &ServerState, actor: AuditActor) -> Result<(), ApiError> {
+pub(super) async fn turn_on_whatsapp(state: &ServerState, actor: AuditActor) -> ApiResult<()> {
     let settings = state.settings.clone().ok_or_else(ApiError::no_settings)?;
     let file = Arc::clone(&settings);
     let changed = off_thread(move || file.file.lock().turn_on_whatsapp()).await?.keys;
@@ -153,7 +147,7 @@ pub(super) async fn turn_on_whatsapp(state: &ServerState, actor: AuditActor) -> 
     Ok(())
 }
 
-fn settings_for_owner(state: &ServerState, extensions: &Extensions) -> Result<Arc<ServerSettings>, ApiError> {
+fn settings_for_owner(state: &ServerState, extensions: &Extensions) -> ApiResult<Arc<ServerSettings>> {
     RequestContext::check_owner(extensions, PATH)?;
     state.settings.clone().ok_or_else(ApiError::no_settings)
 }
@@ -161,7 +155,7 @@ fn settings_for_owner(state: &ServerState, extensions: &Extensions) -> Result<Ar
 /// Files may be slow to read, and this thread serves requests.
 async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SettingsError> + Send + 'static,
-) -> Result<T, ApiError> {
+) -> ApiResult<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Ok(done?),
         Err(_) => Err(ApiError::settings_failed("the settings cannot be read or changed")),

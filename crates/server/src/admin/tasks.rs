@@ -20,12 +20,12 @@ use serde_json::{Map, Number, Value};
 use super::audit;
 use super::key_request::begin_request;
 use crate::content_type::require_json;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::{check_model_name, read};
 use crate::limits::body::read_json;
 use crate::pages::changes::{Audience, Topic};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::whole_number::WholeNumber;
 
 const PATH: &str = "/v1/tasks";
@@ -131,10 +131,10 @@ pub(crate) struct DeletedTask {
 }
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     filter: Result<Query<TaskFilter>, QueryRejection>,
     request: Request,
-) -> Result<Json<TaskList>, ApiError> {
+) -> ApiResult<Json<TaskList>> {
     let caller = TaskCaller::of(&state, request.extensions())?;
     let Query(TaskFilter { status }) = filter.map_err(unreadable)?;
     let status = status.as_deref().map(TaskStatus::parse).transpose()?;
@@ -146,10 +146,7 @@ pub(crate) async fn list(
 }
 
 /// The next runs of a schedule. Creates nothing.
-pub(crate) async fn preview(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Json<TaskPreview>, ApiError> {
+pub(crate) async fn preview(State(state): SharedState, request: Request) -> ApiResult<Json<TaskPreview>> {
     let caller = TaskCaller::of(&state, request.extensions())?;
     let body = read_json(request, &state.body_reader).await?;
     let PreviewBody { schedule_type, schedule_value, timezone } = read(&body)?;
@@ -164,9 +161,9 @@ pub(crate) async fn preview(
 }
 
 pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
-) -> Result<(StatusCode, Json<Task>), ApiError> {
+) -> ApiResult<(StatusCode, Json<Task>)> {
     let caller = TaskCaller::of(&state, request.extensions())?;
     let actor = RequestContext::actor(request.extensions());
     let rights = RequestContext::rights(request.extensions());
@@ -198,11 +195,7 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(task)))
 }
 
-pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<ShownTask>, ApiError> {
+pub(crate) async fn show(State(state): SharedState, id: Id, request: Request) -> ApiResult<Json<ShownTask>> {
     let caller = TaskCaller::of(&state, request.extensions())?;
     let task = caller.task(&read_id(id)?).await?;
     // The first may be past, if it waits for its turn.
@@ -215,10 +208,10 @@ pub(crate) async fn show(
 }
 
 pub(crate) async fn delete(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
-) -> Result<Json<DeletedTask>, ApiError> {
+) -> ApiResult<Json<DeletedTask>> {
     let caller = TaskCaller::of(&state, request.extensions())?;
     let actor = RequestContext::actor(request.extensions());
     let key = RequestContext::rights(request.extensions()).key;
@@ -229,27 +222,15 @@ pub(crate) async fn delete(
     Ok(Json(DeletedTask { id: task.id, deleted: true }))
 }
 
-pub(crate) async fn pause(
-    state: State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<Task>, ApiError> {
+pub(crate) async fn pause(state: SharedState, id: Id, request: Request) -> ApiResult<Json<Task>> {
     change(&state, request, id, (TaskChange::Pause, "task.pause")).await
 }
 
-pub(crate) async fn resume(
-    state: State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<Task>, ApiError> {
+pub(crate) async fn resume(state: SharedState, id: Id, request: Request) -> ApiResult<Json<Task>> {
     change(&state, request, id, (TaskChange::Resume, "task.resume")).await
 }
 
-pub(crate) async fn cancel(
-    state: State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<Task>, ApiError> {
+pub(crate) async fn cancel(state: SharedState, id: Id, request: Request) -> ApiResult<Json<Task>> {
     change(&state, request, id, (TaskChange::Cancel, "task.cancel")).await
 }
 
@@ -258,7 +239,7 @@ async fn change(
     request: Request,
     id: Id,
     (change, action): (TaskChange, &'static str),
-) -> Result<Json<Task>, ApiError> {
+) -> ApiResult<Json<Task>> {
     let caller = TaskCaller::for_change(state, &request)?;
     let actor = RequestContext::actor(request.extensions());
     let key = RequestContext::rights(request.extensions()).key;
@@ -278,10 +259,10 @@ async fn note(state: &ServerState, actor: AuditActor, action: &'static str, task
 
 /// Starts a run. Its result is in the logs.
 pub(crate) async fn run(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
-) -> Result<(StatusCode, Json<TaskRun>), ApiError> {
+) -> ApiResult<(StatusCode, Json<TaskRun>)> {
     let caller = TaskCaller::for_change(&state, &request)?;
     let id = caller.task(&read_id(id)?).await?.id;
     let run = caller.scheduler.run_now(&id).await?;
@@ -289,11 +270,11 @@ pub(crate) async fn run(
 }
 
 pub(crate) async fn logs(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     length: Result<Query<LogsQuery>, QueryRejection>,
     request: Request,
-) -> Result<Json<TaskLogs>, ApiError> {
+) -> ApiResult<Json<TaskLogs>> {
     let caller = TaskCaller::of(&state, request.extensions())?;
     let Query(LogsQuery { limit }) = length.map_err(unreadable)?;
     let task = caller.task(&read_id(id)?).await?;
@@ -328,7 +309,7 @@ impl ScheduleValue {
 }
 
 impl<'a> TaskCaller<'a> {
-    fn of(state: &'a ServerState, extensions: &Extensions) -> Result<Self, ApiError> {
+    fn of(state: &'a ServerState, extensions: &Extensions) -> ApiResult<Self> {
         let role = RequestContext::role(extensions);
         if !matches!(role, CallerRole::Owner | CallerRole::Member) {
             return Err(ApiError::owner_only(PATH));
@@ -339,7 +320,7 @@ impl<'a> TaskCaller<'a> {
     }
 
     /// The same for a change that has no body.
-    fn for_change(state: &'a ServerState, request: &Request) -> Result<Self, ApiError> {
+    fn for_change(state: &'a ServerState, request: &Request) -> ApiResult<Self> {
         let caller = TaskCaller::of(state, request.extensions())?;
         require_json(request.headers())?;
         Ok(caller)
@@ -351,7 +332,7 @@ impl<'a> TaskCaller<'a> {
     }
 
     /// A task that the caller may see. To others it does not exist.
-    async fn task(&self, id: &TaskId) -> Result<Task, ApiError> {
+    async fn task(&self, id: &TaskId) -> ApiResult<Task> {
         let task = self.scheduler.tasks().get(id).await?;
         match self.owns(&task) {
             true => Ok(task),
@@ -368,7 +349,7 @@ impl<'a> TaskCaller<'a> {
     }
 
     /// The channels are the owner's.
-    fn check_delivery(&self, task: &NewTask) -> Result<(), ApiError> {
+    fn check_delivery(&self, task: &NewTask) -> ApiResult<()> {
         match &task.deliver_to {
             Some(_) if !self.is_owner => Err(self.refused("Sending results to a channel")),
             _ => Ok(()),
@@ -376,7 +357,7 @@ impl<'a> TaskCaller<'a> {
     }
 
     /// The owner may let any valid key pay; a member pays itself.
-    fn check_key(&self, task: &NewTask, state: &ServerState) -> Result<(), ApiError> {
+    fn check_key(&self, task: &NewTask, state: &ServerState) -> ApiResult<()> {
         let Some(name) = task.permit.key.as_deref() else { return Ok(()) };
         if self.permit.key.as_deref() == Some(name) {
             return Ok(());
@@ -396,7 +377,7 @@ impl<'a> TaskCaller<'a> {
     }
 }
 
-fn read_id(id: Id) -> Result<TaskId, ApiError> {
+fn read_id(id: Id) -> ApiResult<TaskId> {
     let Path(id) = id.map_err(|_| ApiError::malformed("the task's id in the path is not valid UTF-8"))?;
     Ok(TaskId::parse(&id)?)
 }
@@ -405,7 +386,7 @@ fn unreadable(rejection: QueryRejection) -> ApiError {
     ApiError::malformed(format!("the query string cannot be read: {}", rejection.body_text()))
 }
 
-fn parse(body: &[u8], permit: Permit) -> Result<NewTask, ApiError> {
+fn parse(body: &[u8], permit: Permit) -> ApiResult<NewTask> {
     let typed: TaskBody = read(body)?;
     let schedule = PlainSchedule::read(&typed.schedule_type, typed.schedule_value.into_text())?;
     let PlainSchedule { kind, value } = schedule;

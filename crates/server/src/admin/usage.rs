@@ -1,6 +1,5 @@
 //! `GET /v1/usage`: the calls of each key. The owner sees all of them, a member sees its own.
 
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::Json;
@@ -12,9 +11,9 @@ use hob_core::UtcDay;
 use hob_telemetry::KeyUsage;
 use serde::{Deserialize, Serialize};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// The longest report, in days.
 const MAX_DAYS: u32 = 3_660;
@@ -38,10 +37,10 @@ struct UsageReport {
 }
 
 pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<UsageQuery>, QueryRejection>,
     extensions: Extensions,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let is_owner = RequestContext::is_owner(&extensions);
     let own = RequestContext::key(&extensions).map(|key| key.key.name.clone());
     if !is_owner && own.is_none() {
@@ -63,7 +62,7 @@ pub(crate) async fn show(
 }
 
 /// Reads the record in the blocking pool, a few reports at once.
-async fn read(state: &ServerState, since: Option<UtcDay>) -> Result<Vec<KeyUsage>, ApiError> {
+async fn read(state: &ServerState, since: Option<UtcDay>) -> ApiResult<Vec<KeyUsage>> {
     let _slot = state.report_slots.acquire().await.map_err(|_| ApiError::record_unreadable())?;
     let record = state.record.clone();
     let usage = state.blocking.run(move || record.key_usage(since)).await;

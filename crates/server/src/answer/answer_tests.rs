@@ -20,7 +20,7 @@ use crate::openai::{chat, completions, embeddings};
 use crate::responses::BackgroundRuns;
 use crate::state::{ServerParts, ServerStop};
 
-type Handler = fn(Arc<ServerState>, Request) -> BoxFuture<'static, Result<Response, ApiError>>;
+type Handler = fn(Arc<ServerState>, Request) -> BoxFuture<'static, ApiResult<Response>>;
 
 /// A request with a text of any length.
 type RequestBody = fn(&str) -> Value;

@@ -19,7 +19,7 @@ use hob_core::{AnswerWarning, Answered, Caller, GenerateRequest, Generation, Req
 use serde_json::{Map, Value};
 
 use crate::connection::ConnectionState;
-use crate::error::ApiError;
+use crate::error::ApiResult;
 use crate::limits::body::{JsonBody, process, read_form, read_json};
 use crate::pages::changes::CallEndNotice;
 use crate::request_context::RequestContext;
@@ -43,8 +43,8 @@ pub(crate) async fn receive<T: Send + 'static>(
     state: &ServerState,
     request: Request,
     run: String,
-    parse: impl FnOnce(&[u8]) -> Result<T, ApiError> + Send + 'static,
-) -> Result<Received<T>, ApiError> {
+    parse: impl FnOnce(&[u8]) -> ApiResult<T> + Send + 'static,
+) -> ApiResult<Received<T>> {
     let arrived = Arrived::read(&request, run);
     let body = read_json(request, &state.body_reader).await?;
     arrived.admit(state, body, parse).await
@@ -55,8 +55,8 @@ pub(crate) async fn receive_form<T: Send + 'static>(
     state: &ServerState,
     request: Request,
     run: String,
-    parse: impl FnOnce(&str, &[u8]) -> Result<T, ApiError> + Send + 'static,
-) -> Result<Received<T>, ApiError> {
+    parse: impl FnOnce(&str, &[u8]) -> ApiResult<T> + Send + 'static,
+) -> ApiResult<Received<T>> {
     let arrived = Arrived::read(&request, run);
     let (content_type, body) = read_form(request, &state.body_reader).await?;
     arrived.admit(state, body, move |bytes| parse(&content_type, bytes)).await
@@ -109,8 +109,8 @@ impl Arrived {
         self,
         state: &ServerState,
         body: JsonBody,
-        parse: impl FnOnce(&[u8]) -> Result<T, ApiError> + Send + 'static,
-    ) -> Result<Received<T>, ApiError> {
+        parse: impl FnOnce(&[u8]) -> ApiResult<T> + Send + 'static,
+    ) -> ApiResult<Received<T>> {
         let Arrived { mut caller, connection } = self;
         let JsonBody { bytes, permit: body_permit } = body;
         let parsed = process(bytes, &state.blocking, parse).await?;
@@ -145,7 +145,7 @@ pub(crate) async fn complete(
     state: &ServerState,
     request: GenerateRequest,
     caller: &Caller,
-) -> Result<Answered, ApiError> {
+) -> ApiResult<Answered> {
     Ok(match user_of(&request) {
         None => state.system.complete(request, caller).await?,
         end_user => state.system.complete(request, &Caller { end_user, ..caller.clone() }).await?,
@@ -159,7 +159,7 @@ pub(crate) async fn whole(
     caller: &Caller,
     warnings: &[AnswerWarning],
     render: impl FnOnce(&Generation, &mut Vec<u8>),
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let answered = complete(state, request, caller).await?;
     Ok(send_whole(&answered, caller, warnings, render))
 }
@@ -203,7 +203,7 @@ pub(crate) async fn streamed<E: StreamEncoder>(
     warnings: &[AnswerWarning],
     client: StreamClient,
     encoder: E,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let caller = Caller { end_user: user_of(&request), ..caller };
     let system = Arc::clone(&state.system);
     let answer = async move { Ok(system.stream(request, &caller).await?) };
@@ -215,12 +215,12 @@ pub(crate) async fn streamed<E: StreamEncoder>(
 /// The head of the response waits for the first piece, so that a failure before it has its HTTP status. If that takes too long, the head
 /// is sent without it: then a failure is an error in the stream, and what headers would say is a comment.
 pub(crate) async fn send_stream<E: StreamEncoder>(
-    answer: impl Future<Output = Result<AnswerStream, ApiError>> + Send + 'static,
+    answer: impl Future<Output = ApiResult<AnswerStream>> + Send + 'static,
     warnings: &[AnswerWarning],
     client: StreamClient,
     mut encoder: E,
     wrap: impl FnOnce(AnswerBody<E>) -> Body,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let role = client.role;
     let mut answer = Box::pin(answer);
     let Ok(begun) = tokio::time::timeout(MAX_SILENCE, &mut answer).await else {

@@ -15,7 +15,7 @@ use http_body::{Body, Frame};
 
 use super::silence::Silence;
 use crate::connection::ConnectionState;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::push_json;
 use crate::limits::body_limit::BodyPermit;
 use crate::limits::concurrency_limit::ConcurrencyPermit;
@@ -71,7 +71,7 @@ pub(crate) fn push_step(step: &AgentStep, out: &mut Vec<u8>) {
 }
 
 /// An answer that was asked for and has not begun.
-pub(crate) type PendingAnswer = BoxFuture<'static, Result<AnswerStream, ApiError>>;
+pub(crate) type PendingAnswer = BoxFuture<'static, ApiResult<AnswerStream>>;
 
 /// Where the pieces come from.
 enum Source {
@@ -82,7 +82,7 @@ enum Source {
 
 /// What a source has next.
 enum Next {
-    Answer(Result<AnswerStream, ApiError>),
+    Answer(ApiResult<AnswerStream>),
     Delta(Option<Result<Delta, EngineError>>),
     /// Nothing, for too long.
     Silence,
@@ -156,7 +156,7 @@ impl<E: StreamEncoder> AnswerBody<E> {
     }
 
     /// Takes an answer whose first piece is there. The head is sent, so what it would have said becomes comments.
-    fn begin(&mut self, answer: Result<AnswerStream, ApiError>) {
+    fn begin(&mut self, answer: ApiResult<AnswerStream>) {
         match answer {
             Ok(AnswerStream { model, warnings, sources, deltas, .. }) => {
                 self.encoder.answered_by(&model);

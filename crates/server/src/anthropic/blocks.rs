@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::{Map, Value, json};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::openai::ignored_fields::IgnoredFields;
 
 /// A hint to store a prefix of the prompt. Local engines do that by themselves.
@@ -98,7 +98,7 @@ impl<'de> Deserialize<'de> for WireContent {
 
 impl WireContent {
     /// Reads content inside a block, at `path`.
-    fn inside(value: Option<Value>, path: &dyn fmt::Display) -> Result<Vec<WireBlock>, ApiError> {
+    fn inside(value: Option<Value>, path: &dyn fmt::Display) -> ApiResult<Vec<WireBlock>> {
         let content = match value {
             None | Some(Value::Null) => return Ok(Vec::new()),
             Some(value) => WireContent::deserialize(value),
@@ -120,7 +120,7 @@ impl WireContent {
         self,
         path: &dyn fmt::Display,
         ignored: &mut IgnoredFields,
-    ) -> Result<Vec<String>, ApiError> {
+    ) -> ApiResult<Vec<String>> {
         let mut texts = Vec::new();
         for (index, block) in self.into_blocks().into_iter().enumerate() {
             let path = format_args!("{path}[{index}]");
@@ -187,7 +187,7 @@ impl WireBlock {
         ApiError::invalid(format!("{path}.{field}"), message)
     }
 
-    fn into_text(self, path: &dyn fmt::Display, ignored: &mut IgnoredFields) -> Result<String, ApiError> {
+    fn into_text(self, path: &dyn fmt::Display, ignored: &mut IgnoredFields) -> ApiResult<String> {
         note_rest(ignored, BLOCK, &self.rest);
         match self.text {
             Some(text) => Ok(text),
@@ -201,7 +201,7 @@ impl WireBlock {
         path: &dyn fmt::Display,
         said: &mut Said,
         ignored: &mut IgnoredFields,
-    ) -> Result<(), ApiError> {
+    ) -> ApiResult<()> {
         match self.kind.as_str() {
             "text" => said.text(self.into_text(path, ignored)?),
             "image" => {
@@ -242,7 +242,7 @@ impl WireBlock {
         path: &dyn fmt::Display,
         said: &mut Said,
         ignored: &mut IgnoredFields,
-    ) -> Result<(), ApiError> {
+    ) -> ApiResult<()> {
         if self.rest.get("citations").is_some_and(|citations| citations["enabled"] == false) {
             self.rest.remove("citations");
         }
@@ -283,11 +283,7 @@ impl WireBlock {
     }
 
     /// The result of a tool as the parts of a message.
-    pub(super) fn into_result(
-        self,
-        path: &dyn fmt::Display,
-        ignored: &mut IgnoredFields,
-    ) -> Result<Said, ApiError> {
+    pub(super) fn into_result(self, path: &dyn fmt::Display, ignored: &mut IgnoredFields) -> ApiResult<Said> {
         note_rest(ignored, BLOCK, &self.rest);
         let mut said = Said::default();
         let path = format_args!("{path}.content");
@@ -323,14 +319,14 @@ enum Source {
 }
 
 impl Source {
-    fn read(value: Value, path: &dyn fmt::Display) -> Result<Self, ApiError> {
+    fn read(value: Value, path: &dyn fmt::Display) -> ApiResult<Self> {
         let field = format!("{path}.source");
         Source::deserialize(value)
             .map_err(|error| ApiError::invalid(field.as_str(), format!("{field}: {error}")))
     }
 
     /// The address of an image, which may contain the image itself.
-    fn into_image(self, path: &dyn fmt::Display) -> Result<String, ApiError> {
+    fn into_image(self, path: &dyn fmt::Display) -> ApiResult<String> {
         match self {
             Source::Base64 { media_type, data } => Ok(format!("data:{media_type};base64,{data}")),
             Source::Url { url } => Ok(url),

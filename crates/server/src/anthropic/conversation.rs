@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::blocks::{Said, WireBlock, WireContent, note_rest, unknown_kind};
 use super::thinking;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::over_budget;
 use crate::openai::content::split_result;
 use crate::openai::ignored_fields::IgnoredFields;
@@ -49,7 +49,7 @@ impl Conversation {
         system: Option<WireContent>,
         messages: Vec<WireMessage>,
         ignored: &mut IgnoredFields,
-    ) -> Result<Self, ApiError> {
+    ) -> ApiResult<Self> {
         if messages.is_empty() {
             return Err(ApiError::invalid("messages", "messages: at least one message is required"));
         }
@@ -85,12 +85,7 @@ impl Conversation {
         })
     }
 
-    fn add(
-        &mut self,
-        index: usize,
-        message: WireMessage,
-        ignored: &mut IgnoredFields,
-    ) -> Result<(), ApiError> {
+    fn add(&mut self, index: usize, message: WireMessage, ignored: &mut IgnoredFields) -> ApiResult<()> {
         let path = format_args!("messages[{index}]");
         let Some(role) = message.role.as_deref() else {
             return Err(ApiError::invalid(
@@ -147,7 +142,7 @@ impl Conversation {
         blocks: Vec<WireBlock>,
         path: &dyn fmt::Display,
         ignored: &mut IgnoredFields,
-    ) -> Result<(), ApiError> {
+    ) -> ApiResult<()> {
         let mut said = Said::default();
         for (position, block) in blocks.into_iter().enumerate() {
             let path = format_args!("{path}[{position}]");
@@ -172,7 +167,7 @@ impl Conversation {
         path: &dyn fmt::Display,
         said: &mut Said,
         ignored: &mut IgnoredFields,
-    ) -> Result<(), ApiError> {
+    ) -> ApiResult<()> {
         let Some(id) = block.tool_use_id.take() else { return Err(block.missing(path, "tool_use_id")) };
         self.find_tools(&block);
         let is_error = block.is_error == Some(true);
@@ -206,7 +201,7 @@ impl Conversation {
         blocks: Vec<WireBlock>,
         path: &dyn fmt::Display,
         ignored: &mut IgnoredFields,
-    ) -> Result<(), ApiError> {
+    ) -> ApiResult<()> {
         let mut said = Said::default();
         let mut reasoning: Vec<String> = Vec::new();
         let mut sealed = Vec::new();
@@ -290,11 +285,7 @@ fn as_error(text: String) -> String {
     }
 }
 
-fn called(
-    mut block: WireBlock,
-    path: &dyn fmt::Display,
-    ignored: &mut IgnoredFields,
-) -> Result<ToolCall, ApiError> {
+fn called(mut block: WireBlock, path: &dyn fmt::Display, ignored: &mut IgnoredFields) -> ApiResult<ToolCall> {
     note_rest(ignored, "messages[].content[]", &block.rest);
     let Some(id) = block.id.take() else { return Err(block.missing(path, "id")) };
     let Some(name) = block.name.take() else { return Err(block.missing(path, "name")) };

@@ -12,24 +12,18 @@ use super::events::MessageEvents;
 use super::message_body::MessageBody;
 use super::request::MessagesRequest;
 use crate::answer::{self, Received, new_id};
-use crate::error::{ApiError, ErrorFormat};
+use crate::error::{ApiError, ApiResult, ErrorFormat};
 use crate::json::push_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::warning_header::with_warnings;
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let role = RequestContext::role(request.extensions());
     answer(&state, request).await.map_err(|error| as_written(error.for_caller(role)))
 }
 
-pub(crate) async fn count_tokens(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn count_tokens(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let role = RequestContext::role(request.extensions());
     count(&state, request).await.map_err(|error| as_written(error.for_caller(role)))
 }
@@ -39,7 +33,7 @@ fn as_written(error: ApiError) -> ApiError {
     error.renaming("image_url", "image").in_format(ErrorFormat::Anthropic)
 }
 
-async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiError> {
+async fn answer(state: &ServerState, request: Request) -> ApiResult<Response> {
     let Received { parsed, caller, client } =
         answer::receive(state, request, new_id("msg_"), MessagesRequest::parse).await?;
     let MessagesRequest { request, is_streamed, agent, display, warnings } = parsed;
@@ -55,7 +49,7 @@ async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiEr
     answer::whole(state, request, &caller, &warnings, render).await
 }
 
-async fn count(state: &ServerState, request: Request) -> Result<Response, ApiError> {
+async fn count(state: &ServerState, request: Request) -> ApiResult<Response> {
     let Received { parsed, caller, client: _client } =
         answer::receive(state, request, new_id("msg_"), MessagesRequest::parse_count).await?;
     let MessagesRequest { request, mut warnings, agent, .. } = parsed;

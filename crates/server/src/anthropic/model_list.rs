@@ -4,7 +4,7 @@ use hob_core::ListedModel;
 use hob_core::time::Moment;
 use serde::{Deserialize, Serialize};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// Models of a page, if the client does not say.
 const DEFAULT_LIMIT: usize = 20;
@@ -62,7 +62,7 @@ pub(super) struct AnthropicModelList {
 
 impl AnthropicModelList {
     /// The page of `models` that `query` asks for.
-    pub(super) fn page(models: Vec<AnthropicModel>, query: &PageQuery) -> Result<Self, ApiError> {
+    pub(super) fn page(models: Vec<AnthropicModel>, query: &PageQuery) -> ApiResult<Self> {
         let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
             let message = format!("limit: it must be between 1 and {MAX_LIMIT}, got {limit}");

@@ -1,24 +1,22 @@
 //! `GET /v1/models` and `GET /v1/models/{id}`. Clients of Anthropic's API, which send `anthropic-version`, get its form; all others
 //! get OpenAI's.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use hob_core::ModelKind;
 
 use super::model_list::{AnthropicModel, AnthropicModelList, PageQuery};
-use crate::error::{ApiError, ErrorFormat};
+use crate::error::{ApiError, ApiResult, ErrorFormat};
 use crate::openai::models as openai;
 use crate::request_context::RequestContext;
 use crate::request_id::ANTHROPIC_VERSION;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 pub(crate) async fn list(
-    state: State<Arc<ServerState>>,
+    state: SharedState,
     query: Result<Query<PageQuery>, QueryRejection>,
     headers: HeaderMap,
     extensions: Extensions,
@@ -31,7 +29,7 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn show(
-    state: State<Arc<ServerState>>,
+    state: SharedState,
     id: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
     extensions: Extensions,
@@ -48,7 +46,7 @@ async fn page(
     state: &ServerState,
     query: Result<Query<PageQuery>, QueryRejection>,
     extensions: &Extensions,
-) -> Result<AnthropicModelList, ApiError> {
+) -> ApiResult<AnthropicModelList> {
     let Query(query) = query.map_err(|error| ApiError::malformed(error.body_text()))?;
     let role = RequestContext::role(extensions);
     let listed = state
@@ -64,7 +62,7 @@ async fn model(
     state: &ServerState,
     id: Result<Path<String>, PathRejection>,
     extensions: &Extensions,
-) -> Result<AnthropicModel, ApiError> {
+) -> ApiResult<AnthropicModel> {
     let Path(id) = id.map_err(|_| ApiError::malformed("the model's id in the path is not valid UTF-8"))?;
     let rights = RequestContext::rights(extensions);
     let role = rights.role;

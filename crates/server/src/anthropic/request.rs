@@ -12,7 +12,7 @@ use super::blocks::WireContent;
 use super::conversation::{Conversation, WireMessage};
 use super::thinking::{ThinkingDisplay, ThinkingWish, WireThinking};
 use super::tools::{WireFormat, WireTool, WireToolChoice, tools};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::{over_budget, read};
 use crate::openai::chat_request::within;
 use crate::openai::ignored_fields::IgnoredFields;
@@ -82,18 +82,18 @@ struct Metadata {
 
 impl MessagesRequest {
     /// Parses a request for an answer. The error names the field.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+    pub(crate) fn parse(body: &[u8]) -> ApiResult<Self> {
         read::<WireRequest>(body)?.resolve(Purpose::Answer)
     }
 
     /// Parses a request for the number of tokens, which needs no limit of an answer.
-    pub(crate) fn parse_count(body: &[u8]) -> Result<Self, ApiError> {
+    pub(crate) fn parse_count(body: &[u8]) -> ApiResult<Self> {
         read::<WireRequest>(body)?.resolve(Purpose::Count)
     }
 }
 
 impl WireRequest {
-    fn resolve(mut self, purpose: Purpose) -> Result<MessagesRequest, ApiError> {
+    fn resolve(mut self, purpose: Purpose) -> ApiResult<MessagesRequest> {
         let mut ignored = IgnoredFields::default();
         let model = required_model(self.model.take())?;
         let max_tokens = self.max_tokens(purpose)?;
@@ -162,7 +162,7 @@ impl WireRequest {
         })
     }
 
-    fn max_tokens(&self, purpose: Purpose) -> Result<Option<MaxTokens>, ApiError> {
+    fn max_tokens(&self, purpose: Purpose) -> ApiResult<Option<MaxTokens>> {
         let Some(WholeNumber(most)) = self.max_tokens else {
             return match purpose {
                 Purpose::Answer => Err(ApiError::invalid("max_tokens", "max_tokens: this field is required")),
@@ -177,7 +177,7 @@ impl WireRequest {
     }
 
     /// What `output_config` and the older `output_format` say.
-    fn output(&mut self, ignored: &mut IgnoredFields) -> Result<(Option<String>, ResponseFormat), ApiError> {
+    fn output(&mut self, ignored: &mut IgnoredFields) -> ApiResult<(Option<String>, ResponseFormat)> {
         let (effort, format) = match self.output_config.take() {
             None => (None, None),
             Some(OutputConfig { effort, format, rest }) => {
@@ -193,7 +193,7 @@ impl WireRequest {
         Ok((effort, format))
     }
 
-    fn sampling(&mut self) -> Result<Sampling, ApiError> {
+    fn sampling(&mut self) -> ApiResult<Sampling> {
         Ok(Sampling {
             top_p: within("top_p", self.top_p, 0.0..=1.0)?,
             stop: self.stop_sequences.take().unwrap_or_default(),
@@ -229,10 +229,7 @@ fn note_field(ignored: &mut IgnoredFields, field: String, value: Value) {
 }
 
 /// Checks the limits. An error names the field as the caller wrote it.
-fn within_budget(
-    request: GenerateRequest,
-    mut conversation: Conversation,
-) -> Result<GenerateRequest, ApiError> {
+fn within_budget(request: GenerateRequest, mut conversation: Conversation) -> ApiResult<GenerateRequest> {
     let messages = std::mem::take(&mut conversation.messages);
     let request = GenerateRequest { messages, ..request };
     match budget::check_request(&request) {

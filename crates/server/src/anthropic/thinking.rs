@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD_NO_PAD;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::whole_number::WholeNumber;
 
@@ -61,7 +61,7 @@ impl ThinkingWish {
         thinking: Option<WireThinking>,
         effort: Option<String>,
         ignored: &mut IgnoredFields,
-    ) -> Result<Self, ApiError> {
+    ) -> ApiResult<Self> {
         if let Some(effort) = effort.as_deref().filter(|effort| !EFFORTS.contains(effort)) {
             let known = EFFORTS.join(", ");
             let message = format!("output_config.effort: '{effort}' is not an effort. Efforts are {known}");

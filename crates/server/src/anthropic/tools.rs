@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::blocks::note_rest;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::openai::ignored_fields::IgnoredFields;
 
 #[derive(Debug, Deserialize)]
@@ -30,7 +30,7 @@ pub(super) fn tools(
     wire: Vec<WireTool>,
     found: &HashSet<String>,
     ignored: &mut IgnoredFields,
-) -> Result<Vec<ToolDefinition>, ApiError> {
+) -> ApiResult<Vec<ToolDefinition>> {
     let mut tools = Vec::with_capacity(wire.len());
     for (index, tool) in wire.into_iter().enumerate() {
         tools.extend(tool.resolve(index, found, ignored)?);
@@ -45,7 +45,7 @@ impl WireTool {
         index: usize,
         found: &HashSet<String>,
         ignored: &mut IgnoredFields,
-    ) -> Result<Option<ToolDefinition>, ApiError> {
+    ) -> ApiResult<Option<ToolDefinition>> {
         let is_custom = self.kind.as_deref().is_none_or(|kind| kind == "custom");
         let Some(parameters) = self.input_schema else {
             if is_custom {
@@ -99,7 +99,7 @@ impl WireToolChoice {
         tools: &[ToolDefinition],
         agent: &AgentPreference,
         ignored: &mut IgnoredFields,
-    ) -> Result<(ToolChoice, Option<bool>), ApiError> {
+    ) -> ApiResult<(ToolChoice, Option<bool>)> {
         ignored.note_all("tool_choice", &self.rest);
         // An agent has tools of its own, and checks the choice itself.
         let of_agent = tools.is_empty() && matches!(agent, AgentPreference::Named(_));
@@ -137,11 +137,7 @@ pub(super) struct WireFormat {
 }
 
 impl WireFormat {
-    pub(super) fn resolve(
-        self,
-        field: &str,
-        ignored: &mut IgnoredFields,
-    ) -> Result<ResponseFormat, ApiError> {
+    pub(super) fn resolve(self, field: &str, ignored: &mut IgnoredFields) -> ApiResult<ResponseFormat> {
         ignored.note_all(field, &self.rest);
         if self.kind != "json_schema" {
             let message = format!("{field}.type: '{}' is not a format. The format is json_schema", self.kind);

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{CallerChats, DeletedObject, Id, read_id};
 use crate::answer::json_response;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::{push_json, read};
 use crate::limits::body::{read_json, rendered};
 use crate::pages::changes::Topic;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 const PATH: &str = "/v1/saved-assistants";
 
@@ -47,7 +47,7 @@ struct AssistantBody {
 }
 
 impl AssistantBody {
-    fn parse(body: &[u8]) -> Result<AssistantChange, ApiError> {
+    fn parse(body: &[u8]) -> ApiResult<AssistantChange> {
         let AssistantBody { name, settings } = read(body)?;
         let change = AssistantChange { name, settings };
         change.check()?;
@@ -60,19 +60,16 @@ pub(crate) fn one() -> MethodRouter<Arc<ServerState>> {
     get(show).patch(change).delete(delete)
 }
 
-fn assistant_id(id: &str) -> Result<AssistantId, ApiError> {
+fn assistant_id(id: &str) -> ApiResult<AssistantId> {
     AssistantId::parse(id).ok_or_else(|| ApiError::no_such_assistant(id))
 }
 
-pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn list(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let peer = caller.peer;
     let render = move || {
         let CallerChats { store, owner, .. } = &caller;
-        let found = store.assistants(owner).map_err(|error| ApiError::chats_failed(&error))?;
+        let found = store.assistants(owner).map_err(ApiError::chats_failed)?;
         let mut body = Vec::new();
         push_json(&mut body, &AssistantList { data: found.into_iter().map(WireAssistant::from).collect() });
         Ok(body)
@@ -81,9 +78,9 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
-) -> Result<(StatusCode, Json<WireAssistant>), ApiError> {
+) -> ApiResult<(StatusCode, Json<WireAssistant>)> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let body = read_json(request, &state.body_reader).await?;
     let AssistantChange { name, settings } = AssistantBody::parse(&body)?;
@@ -96,11 +93,7 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(saved.into())))
 }
 
-async fn show(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<WireAssistant>, ApiError> {
+async fn show(State(state): SharedState, id: Id, request: Request) -> ApiResult<Json<WireAssistant>> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let id = read_id(id)?;
     let wanted = assistant_id(&id)?;
@@ -108,11 +101,7 @@ async fn show(
     Ok(Json(found.ok_or_else(|| ApiError::no_such_assistant(&id))?.into()))
 }
 
-async fn change(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<WireAssistant>, ApiError> {
+async fn change(State(state): SharedState, id: Id, request: Request) -> ApiResult<Json<WireAssistant>> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let id = read_id(id)?;
     let body = read_json(request, &state.body_reader).await?;
@@ -125,11 +114,7 @@ async fn change(
     Ok(Json(changed.into()))
 }
 
-async fn delete(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<DeletedObject>, ApiError> {
+async fn delete(State(state): SharedState, id: Id, request: Request) -> ApiResult<Json<DeletedObject>> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let id = read_id(id)?;
     let wanted = assistant_id(&id)?;

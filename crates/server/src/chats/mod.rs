@@ -14,10 +14,10 @@ use axum::extract::rejection::PathRejection;
 use axum::http::Extensions;
 use hob_conversations::{ChatId, ChatStore, ResponseOwner};
 use hob_core::CallerRole;
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use serde::Serialize;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::peer_share::PeerKey;
 use crate::pages::changes::{Audience, Topic};
 use crate::request_context::RequestContext;
@@ -27,13 +27,13 @@ use crate::state::ServerState;
 /// The id in the path.
 type Id = Result<Path<String>, PathRejection>;
 
-fn read_id(id: Id) -> Result<String, ApiError> {
+fn read_id(id: Id) -> ApiResult<String> {
     let Path(id) = id.map_err(|rejection| ApiError::malformed(rejection.body_text()))?;
     Ok(id)
 }
 
 /// The chat of an id. What is no number is no chat.
-fn chat_id(id: &str) -> Result<ChatId, ApiError> {
+fn chat_id(id: &str) -> ApiResult<ChatId> {
     ChatId::parse(id).ok_or_else(|| ApiError::no_such_chat(id))
 }
 
@@ -60,7 +60,7 @@ struct CallerChats {
 
 impl CallerChats {
     /// Strangers have no chats: there is nothing by which one is known again.
-    fn of(state: &ServerState, extensions: &Extensions, path: &str) -> Result<Self, ApiError> {
+    fn of(state: &ServerState, extensions: &Extensions, path: &str) -> ApiResult<Self> {
         if !matches!(RequestContext::role(extensions), CallerRole::Owner | CallerRole::Member) {
             return Err(ApiError::owner_only(path));
         }
@@ -76,11 +76,11 @@ impl CallerChats {
     async fn run<T: Send + 'static>(
         &self,
         state: &ServerState,
-        work: impl FnOnce(&dyn ChatStore, &ResponseOwner) -> Result<T, DatabaseError> + Send + 'static,
-    ) -> Result<T, ApiError> {
+        work: impl FnOnce(&dyn ChatStore, &ResponseOwner) -> DbResult<T> + Send + 'static,
+    ) -> ApiResult<T> {
         let (store, owner) = (Arc::clone(&self.store), self.owner.clone());
         let done = state.blocking.run(move || work(store.as_ref(), &owner)).await;
-        done.map_err(|error| ApiError::chats_failed(&error))
+        done.map_err(ApiError::chats_failed)
     }
 
     /// Tells the caller's pages.

@@ -1,6 +1,5 @@
 //! `/v1/chats`: lists, searches, creates, shows, changes and deletes chats.
 
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::Json;
@@ -16,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use super::wire::{OpenChat, WireChat};
 use super::{CallerChats, DeletedObject, Id, chat_id, read_id};
 use crate::answer::json_response;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::{push_json, read};
 use crate::limits::body::{read_json, rendered};
 use crate::page_limit::page_limit;
 use crate::pages::changes::Topic;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 const PATH: &str = "/v1/chats";
 
@@ -62,17 +61,17 @@ struct ChangeBody {
 }
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<ListQuery>, QueryRejection>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let Query(query) = query.map_err(|rejection| ApiError::malformed(rejection.body_text()))?;
     let query = parse_page(query)?;
     let peer = caller.peer;
     let render = move || {
         let CallerChats { store, owner, .. } = &caller;
-        let page = store.page(owner, &query).map_err(|error| ApiError::chats_failed(&error))?;
+        let page = store.page(owner, &query).map_err(ApiError::chats_failed)?;
         let data = page.chats.into_iter().map(WireChat::from).collect();
         let mut body = Vec::new();
         push_json(&mut body, &ChatList { data, next: page.next.map(ChatCursor::to_text) });
@@ -81,7 +80,7 @@ pub(crate) async fn list(
     Ok(json_response(rendered(&state.blocking, &state.body_reader, peer, render).await?))
 }
 
-fn parse_page(query: ListQuery) -> Result<ChatPageQuery, ApiError> {
+fn parse_page(query: ListQuery) -> ApiResult<ChatPageQuery> {
     let ListQuery { query: words, limit, after } = query;
     let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let words = given(words);
@@ -97,9 +96,9 @@ fn parse_page(query: ListQuery) -> Result<ChatPageQuery, ApiError> {
 }
 
 pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     request: Request,
-) -> Result<(StatusCode, Json<WireChat>), ApiError> {
+) -> ApiResult<(StatusCode, Json<WireChat>)> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let body = read_json(request, &state.body_reader).await?;
     let CreateBody { title, settings } = read(&body)?;
@@ -111,18 +110,14 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(chat.into())))
 }
 
-pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn show(State(state): SharedState, id: Id, request: Request) -> ApiResult<Response> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let id = read_id(id)?;
     let chat = chat_id(&id)?;
     let peer = caller.peer;
     let render = move || {
         let CallerChats { store, owner, .. } = &caller;
-        let found = store.chat(owner, chat).map_err(|error| ApiError::chats_failed(&error))?;
+        let found = store.chat(owner, chat).map_err(ApiError::chats_failed)?;
         let found = found.ok_or_else(|| ApiError::no_such_chat(&id))?;
         let mut body = Vec::new();
         push_json(&mut body, &OpenChat::from(found));
@@ -131,11 +126,7 @@ pub(crate) async fn show(
     Ok(json_response(rendered(&state.blocking, &state.body_reader, peer, render).await?))
 }
 
-pub(crate) async fn change(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<WireChat>, ApiError> {
+pub(crate) async fn change(State(state): SharedState, id: Id, request: Request) -> ApiResult<Json<WireChat>> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let id = read_id(id)?;
     let body = read_json(request, &state.body_reader).await?;
@@ -161,10 +152,10 @@ pub(crate) async fn change(
 }
 
 pub(crate) async fn delete(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
-) -> Result<Json<DeletedObject>, ApiError> {
+) -> ApiResult<Json<DeletedObject>> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let id = read_id(id)?;
     let chat = chat_id(&id)?;

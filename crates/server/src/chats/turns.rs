@@ -1,6 +1,5 @@
 //! `/v1/chats/{id}/turns`: saves a question before the model is asked, and its answer afterwards.
 
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use axum::Json;
@@ -12,11 +11,11 @@ use serde::Deserialize;
 
 use super::wire::WireTurn;
 use super::{CallerChats, Id, chat_id, read_id};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::{process, read_json};
 use crate::pages::changes::Topic;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 const PATH: &str = "/v1/chats";
 
@@ -28,10 +27,10 @@ struct QuestionBody {
 }
 
 pub(crate) async fn add(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     request: Request,
-) -> Result<(StatusCode, Json<WireTurn>), ApiError> {
+) -> ApiResult<(StatusCode, Json<WireTurn>)> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let id = read_id(id)?;
     let body = read_json(request, &state.body_reader).await?;
@@ -58,10 +57,10 @@ fn no_parent(id: &str) -> ApiError {
 }
 
 pub(crate) async fn answer(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     path: Result<Path<(String, String)>, PathRejection>,
     request: Request,
-) -> Result<Json<WireTurn>, ApiError> {
+) -> ApiResult<Json<WireTurn>> {
     let caller = CallerChats::of(&state, request.extensions(), PATH)?;
     let Path((id, turn)) = path.map_err(|rejection| ApiError::malformed(rejection.body_text()))?;
     let body = read_json(request, &state.body_reader).await?;
@@ -84,11 +83,7 @@ pub(crate) async fn answer(
 }
 
 /// The turn, or why it was not saved.
-fn saved_turn(
-    saved: TurnSaved,
-    chat: &str,
-    no_turn: impl FnOnce() -> ApiError,
-) -> Result<WireTurn, ApiError> {
+fn saved_turn(saved: TurnSaved, chat: &str, no_turn: impl FnOnce() -> ApiError) -> ApiResult<WireTurn> {
     match saved {
         TurnSaved::Saved(turn) => Ok((*turn).into()),
         TurnSaved::NoSuchChat => Err(ApiError::no_such_chat(chat)),

@@ -57,8 +57,7 @@ impl ApiError {
             | IdentityRefusal::NotVerified { .. }
             | IdentityRefusal::NoRule { .. }
             | IdentityRefusal::Blocked { .. } => {
-                let error = Self::new(StatusCode::FORBIDDEN, "permission_error", message);
-                ApiError { code: Some("identity_not_allowed"), ..error }
+                Self::new(StatusCode::FORBIDDEN, "permission_error", message).coded("identity_not_allowed")
             }
         };
         if needs_keys { ApiError { code: Some(UNKNOWN_SIGNING_KEY), ..error } } else { error }
@@ -124,8 +123,7 @@ impl ApiError {
     }
 
     fn key_refused(message: String) -> Self {
-        let error = Self::new(StatusCode::UNAUTHORIZED, "authentication_error", message);
-        ApiError { code: Some("invalid_api_key"), ..error }
+        Self::new(StatusCode::UNAUTHORIZED, "authentication_error", message).coded("invalid_api_key")
     }
 
     /// The database of the keys was away since the server started.
@@ -176,8 +174,7 @@ impl ApiError {
 
     /// The owner may link an account, but not from elsewhere: it downloads and starts a program, and decides whose account Hob uses.
     pub(crate) fn link_on_the_machine() -> Self {
-        let error = Self::new(StatusCode::FORBIDDEN, "permission_error", LINK_ON_THE_MACHINE);
-        ApiError { code: Some("local_only"), ..error }
+        Self::new(StatusCode::FORBIDDEN, "permission_error", LINK_ON_THE_MACHINE).coded("local_only")
     }
 
     /// The key may not use more now.

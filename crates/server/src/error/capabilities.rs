@@ -219,8 +219,7 @@ impl From<DocumentLibraryError> for ApiError {
 impl ApiError {
     fn memory_failed(message: String) -> Self {
         tracing::warn!(error = %message, "memory request failed");
-        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
-        ApiError { code: Some("memory_failed"), ..error }
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message).coded("memory_failed")
     }
 }
 

@@ -10,16 +10,15 @@ use super::ApiError;
 impl ApiError {
     pub(crate) fn no_chats() -> Self {
         let message = "this server saves no chats. Start it with 'hob serve'";
-        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
-        ApiError { code: Some("no_chats"), ..error }
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message).coded("no_chats")
     }
 
     /// A chat cannot be read or saved. The reason can name files, so it is only logged.
-    pub(crate) fn chats_failed(error: &DatabaseError) -> Self {
+    pub(crate) fn chats_failed(error: DatabaseError) -> Self {
         tracing::warn!(%error, "saved chats cannot be used");
         let message = "saved chats cannot be used. The server's log has the reason";
         let failed = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
-        Self::of_store(error, ApiError { code: Some("chats_failed"), ..failed })
+        Self::of_store(&error, ApiError { code: Some("chats_failed"), ..failed })
     }
 
     pub(crate) fn no_such_chat(id: &str) -> Self {
@@ -60,8 +59,7 @@ impl ApiError {
             ReadError::TooLarge { .. } | ReadError::TooMuchText { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             _ => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         };
-        let error = Self::new(status, "invalid_request_error", format!("{name}: {error}"));
-        ApiError { code: Some("unreadable_file"), ..error }
+        Self::new(status, "invalid_request_error", format!("{name}: {error}")).coded("unreadable_file")
     }
 }
 

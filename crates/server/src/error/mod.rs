@@ -28,6 +28,9 @@ const TOO_MANY_WRONG_KEYS: &str = "too_many_wrong_keys";
 #[derive(Clone)]
 pub(crate) struct RefusalReason(pub(crate) String);
 
+/// The result of a handler, and of what it calls.
+pub(crate) type ApiResult<T> = Result<T, ApiError>;
+
 /// An error of the server or of an engine.
 #[derive(Debug)]
 pub(crate) struct ApiError {
@@ -59,6 +62,11 @@ impl ApiError {
             retry_after: None,
             format: ErrorFormat::OpenAi,
         }
+    }
+
+    /// The same with a code for programs.
+    fn coded(self, code: &'static str) -> Self {
+        ApiError { code: Some(code), ..self }
     }
 
     /// The field `param` of the request is wrong.

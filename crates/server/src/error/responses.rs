@@ -8,20 +8,18 @@ use super::ApiError;
 impl ApiError {
     pub(crate) fn no_response_store() -> Self {
         let message = "this server stores no responses. Start it with 'hob serve'";
-        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message);
-        ApiError { code: Some("no_response_store"), ..error }
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message).coded("no_response_store")
     }
 
     /// A response or a conversation cannot be read or written. The reason can name files, so it is only logged.
-    pub(crate) fn store_failed(error: &DatabaseError) -> Self {
+    pub(crate) fn store_failed(error: DatabaseError) -> Self {
         tracing::warn!(%error, "stored responses cannot be used");
-        Self::of_store(error, Self::store_unavailable())
+        Self::of_store(&error, Self::store_unavailable())
     }
 
     pub(crate) fn store_unavailable() -> Self {
         let message = "stored responses cannot be used. The server's log has the reason";
-        let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
-        ApiError { code: Some("response_store_failed"), ..error }
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message).coded("response_store_failed")
     }
 
     pub(super) fn missing(param: &str, code: &'static str, message: String) -> Self {
@@ -72,8 +70,8 @@ impl ApiError {
 
     /// The end of a stream whose response was cancelled.
     pub(crate) fn response_cancelled() -> Self {
-        let error = Self::new(StatusCode::CONFLICT, "invalid_request_error", "the response was cancelled");
-        ApiError { code: Some("response_cancelled"), ..error }
+        Self::new(StatusCode::CONFLICT, "invalid_request_error", "the response was cancelled")
+            .coded("response_cancelled")
     }
 
     /// The end of a response in the background that cannot be stored.

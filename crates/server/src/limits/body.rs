@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::blocking_pool::BlockingPool;
 use crate::content_type::{check_content_type, content_type};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::body_limit::{BodyLimit, BodyPermit, SMALL_BODY};
 use crate::limits::peer_share::PeerKey;
 use crate::request_context::RequestContext;
@@ -48,7 +48,7 @@ impl BodyReader {
     }
 
     /// Registers a body of this length, if it is not too large.
-    async fn begin(&self, peer: Option<PeerKey>, length: usize) -> Result<BodyPermit, ApiError> {
+    async fn begin(&self, peer: Option<PeerKey>, length: usize) -> ApiResult<BodyPermit> {
         match length > self.max_bytes {
             true => Err(ApiError::too_large(self.max_mb)),
             false => self.limit.begin(peer, Some(length)).await,
@@ -56,7 +56,7 @@ impl BodyReader {
     }
 
     /// Waits for capacity for a large answer that is made of stored data. It counts like a request body.
-    pub(crate) async fn hold(&self, peer: Option<PeerKey>, bytes: usize) -> Result<BodyPermit, ApiError> {
+    pub(crate) async fn hold(&self, peer: Option<PeerKey>, bytes: usize) -> ApiResult<BodyPermit> {
         let bytes = bytes.min(self.max_bytes);
         let mut permit = self.limit.begin(peer, Some(bytes)).await?;
         self.limit.grow(&mut permit, bytes).await?;
@@ -70,8 +70,8 @@ pub(crate) async fn rendered(
     pool: &BlockingPool,
     bodies: &BodyReader,
     peer: Option<PeerKey>,
-    render: impl Fn() -> Result<Vec<u8>, ApiError> + Send + Sync + 'static,
-) -> Result<Bytes, ApiError> {
+    render: impl Fn() -> ApiResult<Vec<u8>> + Send + Sync + 'static,
+) -> ApiResult<Bytes> {
     let render = Arc::new(render);
     let again = Arc::clone(&render);
     let body = pool.run(move || render()).await?;
@@ -129,22 +129,19 @@ pub(crate) async fn process<T: Send + 'static>(
 }
 
 /// Reads the whole body of a JSON request.
-pub(crate) async fn read_json(request: Request<Body>, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
+pub(crate) async fn read_json(request: Request<Body>, bodies: &BodyReader) -> ApiResult<JsonBody> {
     check_content_type(request.uri().path(), request.headers())?;
     read_whole(request, bodies).await
 }
 
 /// Reads the whole body of a request, whatever it is. Foreign web pages can send such requests, and are refused by their `Origin` before.
-pub(crate) async fn read_bytes(request: Request<Body>, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
+pub(crate) async fn read_bytes(request: Request<Body>, bodies: &BodyReader) -> ApiResult<JsonBody> {
     read_whole(request, bodies).await
 }
 
 /// Reads the whole body of a form with a file in it, and its content type. Foreign web pages can send forms, and are refused by
 /// their `Origin` before.
-pub(crate) async fn read_form(
-    request: Request<Body>,
-    bodies: &BodyReader,
-) -> Result<(String, JsonBody), ApiError> {
+pub(crate) async fn read_form(request: Request<Body>, bodies: &BodyReader) -> ApiResult<(String, JsonBody)> {
     let content_type = content_type(request.headers()).to_owned();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("multipart/form-data") {
@@ -154,11 +151,11 @@ pub(crate) async fn read_form(
 }
 
 /// Reads the whole body of a request that is a file. Foreign web pages can send files, and are refused by their `Origin` before.
-pub(crate) async fn read_file(request: Request<Body>, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
+pub(crate) async fn read_file(request: Request<Body>, bodies: &BodyReader) -> ApiResult<JsonBody> {
     read_whole(request, bodies).await
 }
 
-async fn read_whole(request: Request<Body>, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
+async fn read_whole(request: Request<Body>, bodies: &BodyReader) -> ApiResult<JsonBody> {
     let announced = announced_length(request.headers());
     // A client that sends `Expect` has not started to send the body.
     let is_under_way = !request.headers().contains_key(header::EXPECT);
@@ -203,7 +200,7 @@ struct Arrival {
 }
 
 /// Reads a body that arrives in several pieces.
-async fn gather(body: &mut Body, arrival: Arrival, bodies: &BodyReader) -> Result<JsonBody, ApiError> {
+async fn gather(body: &mut Body, arrival: Arrival, bodies: &BodyReader) -> ApiResult<JsonBody> {
     let began = Instant::now();
     let Arrival { peer, mut is_announced, first, mut permit } = arrival;
     let mut whole = BytesMut::from(first);
@@ -278,7 +275,7 @@ async fn discard_rest(body: &mut Body) {
     let _ = tokio::time::timeout(MAX_DISCARD_TIME, reading).await;
 }
 
-async fn next_piece(body: &mut Body, within: Deadline) -> Result<Option<Bytes>, ApiError> {
+async fn next_piece(body: &mut Body, within: Deadline) -> ApiResult<Option<Bytes>> {
     loop {
         let frame = tokio::time::timeout_at(within.at, body.frame()).await.map_err(|_| (within.late)())?;
         match frame {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::peer_share::{PEER_SHARE_DIVISOR, PeerKey};
 
 /// Bodies up to this size are not counted.
@@ -65,11 +65,7 @@ impl BodyLimit {
     }
 
     /// Registers a body of this length; without a length the largest is assumed. Waits until the peer's share has enough left.
-    pub(crate) async fn begin(
-        &self,
-        peer: Option<PeerKey>,
-        bytes: Option<usize>,
-    ) -> Result<BodyPermit, ApiError> {
+    pub(crate) async fn begin(&self, peer: Option<PeerKey>, bytes: Option<usize>) -> ApiResult<BodyPermit> {
         let bytes = bytes.unwrap_or(self.largest);
         let Some(peer) = peer.filter(|_| bytes > SMALL_BODY) else { return Ok(BodyPermit::default()) };
         let whole = self.share_of(peer);
@@ -87,7 +83,7 @@ impl BodyLimit {
     }
 
     /// Acquires capacity for the `bytes` that have arrived, first come first served.
-    pub(crate) async fn grow(&self, permit: &mut BodyPermit, bytes: usize) -> Result<(), ApiError> {
+    pub(crate) async fn grow(&self, permit: &mut BodyPermit, bytes: usize) -> ApiResult<()> {
         let has = permit.units.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         if bytes <= SMALL_BODY || permit.reserve.is_some() || units(bytes) <= has {
             return Ok(());

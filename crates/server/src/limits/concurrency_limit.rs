@@ -7,7 +7,7 @@ use hob_sync::atomic::{AtomicUsize, Ordering};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// The slots for running requests, and the queue before them.
 pub(crate) struct ConcurrencyLimit {
@@ -58,7 +58,7 @@ impl ConcurrencyLimit {
     }
 
     /// Waits for a free slot, first come first served.
-    pub(crate) async fn acquire(&self) -> Result<ConcurrencyPermit, ApiError> {
+    pub(crate) async fn acquire(&self) -> ApiResult<ConcurrencyPermit> {
         if let Some(permit) = self.try_acquire() {
             return Ok(permit);
         }

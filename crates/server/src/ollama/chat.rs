@@ -14,14 +14,11 @@ use super::settings::{OllamaRequest, Purpose};
 use super::{chat_request, model_name, respond};
 use crate::answer::stream::StreamClient;
 use crate::answer::{self, Received, new_id};
-use crate::error::ApiError;
-use crate::state::ServerState;
+use crate::error::{ApiError, ApiResult};
+use crate::state::{ServerState, SharedState};
 use crate::warning_header::with_warnings;
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
         let started = Instant::now();
         let received = answer::receive(&state, request, new_id("ollama-"), chat_request::parse).await?;
@@ -47,7 +44,7 @@ impl Conversation {
         state: &ServerState,
         caller: Caller,
         client: StreamClient,
-    ) -> Result<Response, ApiError> {
+    ) -> ApiResult<Response> {
         let Conversation { parsed, text, kind, started } = self;
         let OllamaRequest { mut request, purpose, is_streamed, thoughts, agent, warnings } = parsed;
         let requested = request.model;
@@ -100,7 +97,7 @@ pub(super) async fn in_memory(
     model: &str,
     purpose: Purpose,
     rights: CallerRights,
-) -> Result<(), ApiError> {
+) -> ApiResult<()> {
     match purpose {
         Purpose::Unload if rights.role != CallerRole::Owner => Err(ApiError::owner_only("Unloading a model")),
         Purpose::Unload => Ok(state.system.unload_model(model, rights).await?),

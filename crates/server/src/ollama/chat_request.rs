@@ -5,12 +5,12 @@ use hob_core::{GenerateRequest, OverBudget};
 
 use super::message::OpenCalls;
 use super::settings::{OllamaRequest, WireBody};
-use crate::error::ApiError;
+use crate::error::ApiResult;
 use crate::json::{over_budget, read};
 use crate::openai::ignored_fields::IgnoredFields;
 
 /// Parses a body. The error names the field.
-pub(super) fn parse(body: &[u8]) -> Result<OllamaRequest, ApiError> {
+pub(super) fn parse(body: &[u8]) -> ApiResult<OllamaRequest> {
     let mut body: WireBody = read(body)?;
     let wire_messages = body.messages.take().unwrap_or_default();
     if wire_messages.len() > MESSAGES {

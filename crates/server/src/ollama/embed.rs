@@ -1,6 +1,5 @@
 //! `POST /api/embed`, and the older `POST /api/embeddings`.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Json;
@@ -18,10 +17,10 @@ use super::options::WireOptions;
 use super::settings::{Purpose, says_nothing};
 use super::{chat, model_name, respond};
 use crate::answer::{self, Received, new_id};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::{check_model_name, over_budget, read};
 use crate::openai::ignored_fields::IgnoredFields;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::warning_header::with_warnings;
 use crate::whole_number::WholeNumber;
 
@@ -66,10 +65,7 @@ struct EmbedAnswer<'a> {
 }
 
 /// Texts as vectors of length one.
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
         let started = Instant::now();
         let (requested, warnings, embeddings) = vectors(&state, request, parse).await?;
@@ -88,10 +84,7 @@ pub(crate) async fn create(
 }
 
 /// One text as a vector, as the engine made it.
-pub(crate) async fn create_one(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create_one(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
         let (_, warnings, embeddings) = vectors(&state, request, parse_one).await?;
         let vector = embeddings.and_then(|made| made.vectors.into_iter().next()).unwrap_or_default();
@@ -104,8 +97,8 @@ pub(crate) async fn create_one(
 async fn vectors(
     state: &ServerState,
     request: Request,
-    parse: fn(&[u8]) -> Result<OllamaEmbed, ApiError>,
-) -> Result<(String, Vec<AnswerWarning>, Option<Embeddings>), ApiError> {
+    parse: fn(&[u8]) -> ApiResult<OllamaEmbed>,
+) -> ApiResult<(String, Vec<AnswerWarning>, Option<Embeddings>)> {
     let Received { parsed, caller, client } = answer::receive(state, request, new_id("embd-"), parse).await?;
     let OllamaEmbed { mut request, warnings } = parsed;
     let requested = request.model;
@@ -127,7 +120,7 @@ async fn vectors(
 }
 
 /// Parses the body of `embed`. The error names the field.
-pub(super) fn parse(body: &[u8]) -> Result<OllamaEmbed, ApiError> {
+pub(super) fn parse(body: &[u8]) -> ApiResult<OllamaEmbed> {
     let mut body: WireEmbed = read(body)?;
     let mut ignored = IgnoredFields::default();
     if body.prompt.take().is_some() {
@@ -143,7 +136,7 @@ pub(super) fn parse(body: &[u8]) -> Result<OllamaEmbed, ApiError> {
 }
 
 /// The same of the older `embeddings`.
-pub(super) fn parse_one(body: &[u8]) -> Result<OllamaEmbed, ApiError> {
+pub(super) fn parse_one(body: &[u8]) -> ApiResult<OllamaEmbed> {
     let mut body: WireEmbed = read(body)?;
     let mut ignored = IgnoredFields::default();
     for (field, is_given) in [("input", body.input.is_some()), ("dimensions", body.dimensions.is_some())] {
@@ -157,7 +150,7 @@ pub(super) fn parse_one(body: &[u8]) -> Result<OllamaEmbed, ApiError> {
 }
 
 impl WireEmbed {
-    fn resolve(self, texts: Vec<String>, mut ignored: IgnoredFields) -> Result<OllamaEmbed, ApiError> {
+    fn resolve(self, texts: Vec<String>, mut ignored: IgnoredFields) -> ApiResult<OllamaEmbed> {
         let model = model_name::required(self.model, None)?;
         check_model_name(&model)?;
         if texts.len() > EMBEDDING_INPUTS {
@@ -183,7 +176,7 @@ impl WireEmbed {
     }
 }
 
-fn dimensions(WholeNumber(wanted): WholeNumber) -> Result<u32, ApiError> {
+fn dimensions(WholeNumber(wanted): WholeNumber) -> ApiResult<u32> {
     u32::try_from(wanted).ok().filter(|wanted| *wanted > 0).ok_or_else(|| {
         ApiError::invalid("dimensions", format!("dimensions must be a positive number, got {wanted}"))
     })

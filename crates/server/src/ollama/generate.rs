@@ -1,6 +1,5 @@
 //! `POST /api/generate`: one prompt, as a question or as a text that the model continues.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{Request, State};
@@ -11,13 +10,10 @@ use super::chat::Conversation;
 use super::generate_request::{self, OllamaPrompt};
 use super::respond;
 use crate::answer::{self, Received, new_id};
-use crate::error::ApiError;
-use crate::state::ServerState;
+use crate::error::ApiResult;
+use crate::state::SharedState;
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
         let started = Instant::now();
         let received = answer::receive(&state, request, new_id("ollama-"), generate_request::parse).await?;

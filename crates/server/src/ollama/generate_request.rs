@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::images::with_images;
 use super::settings::{OllamaRequest, WireBody};
 use super::template::{self, TemplateError, TemplateValues};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::openai::ignored_fields::IgnoredFields;
 
@@ -23,7 +23,7 @@ pub(super) struct OllamaPrompt {
 }
 
 /// Parses a body. The error names the field.
-pub(super) fn parse(body: &[u8]) -> Result<OllamaPrompt, ApiError> {
+pub(super) fn parse(body: &[u8]) -> ApiResult<OllamaPrompt> {
     let longest = body.len() + TEMPLATE_MARGIN;
     let mut body: WireBody = read(body)?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());

@@ -6,13 +6,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hob_core::{Content, ContentPart, Image};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// Characters of base64 that hold the first bytes of every format.
 const HEAD_CHARS: usize = 16;
 
 /// A text with images. The images come first, as Ollama's templates place them.
-pub(super) fn with_images(text: String, images: Vec<String>, path: &str) -> Result<Content, ApiError> {
+pub(super) fn with_images(text: String, images: Vec<String>, path: &str) -> ApiResult<Content> {
     if images.is_empty() {
         return Ok(Content::Text(text));
     }
@@ -28,7 +28,7 @@ pub(super) fn with_images(text: String, images: Vec<String>, path: &str) -> Resu
 }
 
 /// The image as a `data:` URL, which is what engines get.
-fn data_url(image: &str, field: &str) -> Result<String, ApiError> {
+fn data_url(image: &str, field: &str) -> ApiResult<String> {
     // Some clients send the whole URL.
     let payload = match image.strip_prefix("data:") {
         None => image,

@@ -19,14 +19,14 @@ use super::model_entry::digest;
 use super::settings::says_nothing;
 use super::{model_name, respond};
 use crate::admin::audit;
-use crate::error::{ApiError, ErrorFormat};
+use crate::error::{ApiError, ApiResult, ErrorFormat};
 use crate::json::{check_model_name, push_json, read};
 use crate::limits::body::read_json;
 use crate::model_downloads::ListedDownload;
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::pages::changes::{Audience, Changes, Topic};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::warning_header::with_warnings;
 
 /// The bodies before they are checked.
@@ -61,10 +61,7 @@ struct PullLine {
 }
 
 /// Downloads a model. A client that hangs up stops the download; the next one resumes it.
-pub(crate) async fn pull(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn pull(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
         let library = owners_library(&state, &request, "/api/pull")?;
         let actor = RequestContext::actor(request.extensions());
@@ -90,10 +87,7 @@ pub(crate) async fn pull(
 }
 
 /// Deletes a model.
-pub(crate) async fn delete(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn delete(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
         let library = owners_library(&state, &request, "/api/delete")?;
         let actor = RequestContext::actor(request.extensions());
@@ -111,10 +105,7 @@ pub(crate) async fn delete(
 }
 
 /// Gives a model a second name, where its engine is an Ollama.
-pub(crate) async fn copy(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn copy(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
         let library = owners_library(&state, &request, "/api/copy")?;
         let actor = RequestContext::actor(request.extensions());
@@ -136,7 +127,7 @@ pub(crate) async fn copy(
 }
 
 /// The library, if the caller may change it.
-fn owners_library(state: &ServerState, request: &Request, path: &str) -> Result<Arc<ModelLibrary>, ApiError> {
+fn owners_library(state: &ServerState, request: &Request, path: &str) -> ApiResult<Arc<ModelLibrary>> {
     RequestContext::check_owner(request.extensions(), path)?;
     state.library.clone().ok_or_else(ApiError::no_library)
 }
@@ -165,7 +156,7 @@ pub(crate) struct Download {
 
 impl Download {
     /// The next step. Open pages learn of the model after the last.
-    async fn next(&mut self) -> Option<Result<PullStep, ApiError>> {
+    async fn next(&mut self) -> Option<ApiResult<PullStep>> {
         let next = tokio::select! {
             biased;
             () = self.stopping.cancelled() => return Some(Err(ApiError::shutting_down())),
@@ -208,7 +199,7 @@ pub(crate) fn streamed(download: Download) -> Response {
 }
 
 /// Waits for the end of a download.
-async fn whole(mut download: Download) -> Result<Response, ApiError> {
+async fn whole(mut download: Download) -> ApiResult<Response> {
     while let Some(step) = download.next().await {
         step?;
     }

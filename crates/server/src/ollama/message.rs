@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::images::with_images;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::over_budget;
 use crate::openai::ignored_fields::IgnoredFields;
 
@@ -86,7 +86,7 @@ impl WireMessage {
         index: usize,
         open: &mut OpenCalls,
         ignored: &mut IgnoredFields,
-    ) -> Result<Message, ApiError> {
+    ) -> ApiResult<Message> {
         let path = format!("messages[{index}].");
         let Some(role) = self.role.as_deref() else {
             return Err(ApiError::invalid(format!("{path}role"), "a message needs a 'role'"));

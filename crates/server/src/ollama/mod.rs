@@ -27,15 +27,15 @@ mod timestamp;
 use axum::extract::Request;
 use axum::response::Response;
 
-use crate::error::{ApiError, ErrorFormat};
+use crate::error::{ApiResult, ErrorFormat};
 use crate::request_context::RequestContext;
 use crate::warning_header::rename_warning;
 
 /// Runs a handler, and gives its error the form that this caller and the clients of this API get. Fields have the names of this API.
-async fn respond<F: Future<Output = Result<Response, ApiError>>>(
+async fn respond<F: Future<Output = ApiResult<Response>>>(
     request: Request,
     handler: impl FnOnce(Request) -> F,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let role = RequestContext::role(request.extensions());
     match handler(request).await {
         Ok(response) => Ok(rename_warning(response, "ignored=reasoning_effort", "ignored=think")),

@@ -2,7 +2,7 @@
 
 use hob_core::CallerRights;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::state::ServerState;
 
 /// The tag that a name without one has.
@@ -19,7 +19,7 @@ pub(super) async fn meant(state: &ServerState, name: &str, rights: impl Into<Cal
 }
 
 /// The required name of a model. Older clients call the field `name`.
-pub(super) fn required(model: Option<String>, name: Option<String>) -> Result<String, ApiError> {
+pub(super) fn required(model: Option<String>, name: Option<String>) -> ApiResult<String> {
     let named = model.or(name).map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
     named.ok_or_else(|| ApiError::invalid("model", "model is required: the name of a model, or 'default'"))
 }

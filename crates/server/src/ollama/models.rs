@@ -1,7 +1,5 @@
 //! `GET /api/tags`, `POST /api/show`, `GET /api/ps` and `GET /api/version`.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::Extensions;
@@ -12,12 +10,12 @@ use serde_json::{Value, json};
 
 use super::model_entry::{Description, ModelEntry, RunningEntry};
 use super::{model_name, respond};
-use crate::error::{ApiError, ErrorFormat};
+use crate::error::{ApiError, ApiResult, ErrorFormat};
 use crate::json::{check_model_name, read};
 use crate::limits::body::read_json;
 use crate::openai::models::names_of_hob;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// The version of Ollama whose API this is. Clients refuse to work with one that is too old for what they need.
 const OLLAMA_VERSION: &str = "0.14.0";
@@ -47,10 +45,7 @@ pub(crate) async fn version() -> Json<Value> {
 }
 
 /// Lists the models that this caller may use.
-pub(crate) async fn tags(
-    State(state): State<Arc<ServerState>>,
-    extensions: Extensions,
-) -> Result<Response, ApiError> {
+pub(crate) async fn tags(State(state): SharedState, extensions: Extensions) -> ApiResult<Response> {
     let rights = RequestContext::rights(&extensions);
     let role = rights.role;
     let listed = state.system.listed_models(rights.clone()).await;
@@ -62,7 +57,7 @@ pub(crate) async fn tags(
 }
 
 /// Lists the models in memory, if their engines report them.
-pub(crate) async fn ps(State(state): State<Arc<ServerState>>, extensions: Extensions) -> Response {
+pub(crate) async fn ps(State(state): SharedState, extensions: Extensions) -> Response {
     let rights = RequestContext::rights(&extensions);
     let running = state.system.running_models(rights.clone()).await;
     let listed = match running.is_empty() {
@@ -79,10 +74,7 @@ pub(crate) async fn ps(State(state): State<Arc<ServerState>>, extensions: Extens
 }
 
 /// Describes one model.
-pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn show(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
         let rights = RequestContext::rights(request.extensions());
         let body = read_json(request, &state.body_reader).await?;

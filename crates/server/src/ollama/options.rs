@@ -5,7 +5,7 @@ use hob_core::{GenerateRequest, MaxTokens, Temperature};
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::openai::chat_request::within;
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::whole_number::{WholeNumber, whole};
@@ -96,11 +96,7 @@ enum Stop {
 
 impl WireOptions {
     /// Writes the options into a request.
-    pub(super) fn apply(
-        self,
-        request: &mut GenerateRequest,
-        ignored: &mut IgnoredFields,
-    ) -> Result<(), ApiError> {
+    pub(super) fn apply(self, request: &mut GenerateRequest, ignored: &mut IgnoredFields) -> ApiResult<()> {
         let temperature = self.temperature.map(Temperature::new).transpose();
         request.temperature =
             temperature.map_err(|error| ApiError::invalid("options.temperature", error.to_string()))?;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::message::WireMessage;
 use super::model_name;
 use super::options::WireOptions;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::over_budget;
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::openai::tools::WireTool;
@@ -88,7 +88,7 @@ impl WireBody {
         mut request: GenerateRequest,
         mut ignored: IgnoredFields,
         is_question: bool,
-    ) -> Result<OllamaRequest, ApiError> {
+    ) -> ApiResult<OllamaRequest> {
         request.model = model_name::required(self.model, None)?;
         request.response_format = response_format(self.format)?;
         // Ollama's answers have no limit unless the caller sets one.
@@ -155,7 +155,7 @@ fn as_written(over: OverBudget) -> OverBudget {
 }
 
 /// `format` is `json`, a JSON Schema, or nothing.
-fn response_format(format: Option<Value>) -> Result<ResponseFormat, ApiError> {
+fn response_format(format: Option<Value>) -> ApiResult<ResponseFormat> {
     match format {
         None | Some(Value::Null) => Ok(ResponseFormat::Text),
         Some(Value::String(word)) if word.is_empty() => Ok(ResponseFormat::Text),
@@ -171,7 +171,7 @@ fn response_format(format: Option<Value>) -> Result<ResponseFormat, ApiError> {
 }
 
 /// What `think` means for a model. A model that cannot think answers without.
-fn effort(think: Think) -> Result<&'static str, ApiError> {
+fn effort(think: Think) -> ApiResult<&'static str> {
     match think {
         Think::Switch(false) => Ok("none"),
         Think::Switch(true) => Ok("medium"),
@@ -187,7 +187,7 @@ fn effort(think: Think) -> Result<&'static str, ApiError> {
     }
 }
 
-fn top_logprobs(count: i64) -> Result<u32, ApiError> {
+fn top_logprobs(count: i64) -> ApiResult<u32> {
     let most = u32::try_from(budget::TOP_LOGPROBS).unwrap_or(u32::MAX);
     u32::try_from(count).ok().filter(|count| *count <= most).ok_or_else(|| {
         ApiError::invalid("top_logprobs", format!("top_logprobs must be between 0 and {most}, got {count}"))
@@ -195,7 +195,7 @@ fn top_logprobs(count: i64) -> Result<u32, ApiError> {
 }
 
 /// Whether a model stays in memory after a request: `keep_alive` is a number of seconds or a text such as `5m`, and zero unloads it.
-fn stays_in_memory(keep_alive: &Value) -> Result<bool, ApiError> {
+fn stays_in_memory(keep_alive: &Value) -> ApiResult<bool> {
     let seconds = match keep_alive {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => duration_sign(text),

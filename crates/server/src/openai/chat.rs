@@ -1,7 +1,5 @@
 //! `POST /v1/chat/completions`.
 
-use std::sync::Arc;
-
 use axum::extract::{Request, State};
 use axum::response::Response;
 use hob_core::Caller;
@@ -11,21 +9,18 @@ use super::chat_extras::{ChatExtras, StepCollector, memory_use, narrowed};
 use super::chat_request::{ChatRequest, ResponseMode};
 use super::chat_response::Completion;
 use crate::answer::{self, Received, new_id};
-use crate::error::ApiError;
+use crate::error::ApiResult;
 use crate::json::push_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::unix_time::unix_now;
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let role = RequestContext::role(request.extensions());
     answer(&state, request).await.map_err(|error| error.for_caller(role))
 }
 
-async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiError> {
+async fn answer(state: &ServerState, request: Request) -> ApiResult<Response> {
     let Received { parsed, caller, client } =
         answer::receive(state, request, new_id("chatcmpl-"), ChatRequest::parse).await?;
     let ChatRequest { request, mode, agent, calls, documents, steps, agent_tools, warnings } = parsed;

@@ -8,7 +8,7 @@ use hob_core::{Caller, EventBus, MemoryUse, Permit, Subscription, ToolStep};
 use serde::Serialize;
 
 use crate::admin::memory::selected;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// What the answer has beyond OpenAI's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,7 +28,7 @@ pub(crate) struct WireStep {
 }
 
 /// What a request for documents means for its caller. `names` are the collections; none names all that it may read.
-pub(crate) fn memory_use(caller: &Caller, names: Option<Vec<String>>) -> Result<MemoryUse, ApiError> {
+pub(crate) fn memory_use(caller: &Caller, names: Option<Vec<String>>) -> ApiResult<MemoryUse> {
     let Some(names) = names else { return Ok(MemoryUse::default()) };
     let allowed = caller.rights().collections();
     if allowed.is_empty() {
@@ -48,7 +48,7 @@ pub(crate) fn narrowed(
     permit: Permit,
     wanted: Option<Vec<String>>,
     is_known: impl Fn(&str) -> bool,
-) -> Result<Permit, ApiError> {
+) -> ApiResult<Permit> {
     let Some(wanted) = wanted else { return Ok(permit) };
     if wanted.len() > MAX_AGENT_TOOLS {
         let message = format!("'agent_tools' has {} names; the limit is {MAX_AGENT_TOOLS}", wanted.len());

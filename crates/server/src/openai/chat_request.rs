@@ -17,7 +17,7 @@ use super::required_model;
 use super::tools::{
     ToolSource, WireFormat, WireFunction, WireTool, allowed_tools, legacy_choice, tool_choice,
 };
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::{over_budget, read};
 use crate::whole_number::WholeNumber;
 
@@ -126,7 +126,7 @@ impl Stop {
 
 impl ChatRequest {
     /// Parses a body. The error names the field.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+    pub(crate) fn parse(body: &[u8]) -> ApiResult<Self> {
         let chat = read::<WireRequest>(body)?.resolve()?;
         budget::check_request(&chat.request).map_err(|over| over_budget(as_written(over, chat.calls)))?;
         Ok(chat)
@@ -151,7 +151,7 @@ struct Callable {
 }
 
 impl WireRequest {
-    fn resolve(mut self) -> Result<ChatRequest, ApiError> {
+    fn resolve(mut self) -> ApiResult<ChatRequest> {
         let mut ignored = IgnoredFields::default();
         let model = required_model(self.model.take())?;
         let wire_messages =
@@ -218,11 +218,7 @@ impl WireRequest {
     }
 
     /// Reads `tools`, or the older `functions`.
-    fn callable(
-        &mut self,
-        agent: &AgentPreference,
-        ignored: &mut IgnoredFields,
-    ) -> Result<Callable, ApiError> {
+    fn callable(&mut self, agent: &AgentPreference, ignored: &mut IgnoredFields) -> ApiResult<Callable> {
         let mut tools = Vec::new();
         for (index, tool) in self.tools.take().into_iter().flatten().enumerate() {
             tools.push(tool.resolve(index, ignored)?);
@@ -256,7 +252,7 @@ impl WireRequest {
         Ok(Callable { tools, choice, form })
     }
 
-    fn sampling(&mut self) -> Result<Sampling, ApiError> {
+    fn sampling(&mut self) -> ApiResult<Sampling> {
         let n = whole_within("n", self.n, 1..=ANSWERS as i64)?;
         let top_logprobs = whole_within("top_logprobs", self.top_logprobs, 0..=TOP_LOGPROBS as i64)?;
         Ok(Sampling {
@@ -287,7 +283,7 @@ pub(crate) fn whole_within(
     field: &str,
     value: Option<WholeNumber>,
     range: std::ops::RangeInclusive<i64>,
-) -> Result<Option<i64>, ApiError> {
+) -> ApiResult<Option<i64>> {
     within(field, value.map(|whole| whole.0), range)
 }
 
@@ -296,7 +292,7 @@ pub(crate) fn within<T: PartialOrd + std::fmt::Display>(
     field: &str,
     value: Option<T>,
     range: std::ops::RangeInclusive<T>,
-) -> Result<Option<T>, ApiError> {
+) -> ApiResult<Option<T>> {
     match value {
         Some(value) if !range.contains(&value) => {
             let (least, most) = (range.start(), range.end());

@@ -12,21 +12,18 @@ use super::completions_request::TextCompletionRequest;
 use super::completions_response::{CompletionForm, TextCompletion};
 use super::text_chunks::TextChunks;
 use crate::answer::{self, Received, new_id};
-use crate::error::ApiError;
+use crate::error::ApiResult;
 use crate::json::push_json;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::unix_time::unix_now;
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let role = RequestContext::role(request.extensions());
     answer(&state, request).await.map_err(|error| error.for_caller(role))
 }
 
-async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiError> {
+async fn answer(state: &ServerState, request: Request) -> ApiResult<Response> {
     let Received { parsed, caller, client } =
         answer::receive(state, request, new_id("cmpl-"), TextCompletionRequest::parse).await?;
     let TextCompletionRequest { request, mode, warnings } = parsed;

@@ -14,7 +14,7 @@ use super::chat_request::{ResponseMode, Stop, StreamOptions, means_nothing, whol
 use super::ignored_fields::IgnoredFields;
 use super::required_model;
 use super::tools::WireFormat;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::{over_budget, read};
 use crate::whole_number::{TokenId, WholeNumber};
 
@@ -79,7 +79,7 @@ enum Prompts {
 }
 
 impl Prompts {
-    fn resolve(self) -> Result<Vec<Prompt>, ApiError> {
+    fn resolve(self) -> ApiResult<Vec<Prompt>> {
         let prompts: Vec<Prompt> = match self {
             Prompts::Text(text) => vec![Prompt::Text(text)],
             Prompts::Tokens(ids) if ids.is_empty() => Vec::new(),
@@ -103,7 +103,7 @@ impl Prompts {
 
 impl TextCompletionRequest {
     /// Parses a body. The error names the field.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+    pub(crate) fn parse(body: &[u8]) -> ApiResult<Self> {
         let completion = read::<WireRequest>(body)?.resolve()?;
         budget::check_request(&completion.request.request.settings()).map_err(over_budget)?;
         Ok(completion)
@@ -111,7 +111,7 @@ impl TextCompletionRequest {
 }
 
 impl WireRequest {
-    fn resolve(self) -> Result<TextCompletionRequest, ApiError> {
+    fn resolve(self) -> ApiResult<TextCompletionRequest> {
         let mut ignored = IgnoredFields::default();
         let model = required_model(self.model)?;
         let prompt = self.prompt.ok_or_else(|| ApiError::invalid("prompt", "'prompt' is required"))?;
@@ -186,7 +186,7 @@ fn positive(number: i64) -> Option<NonZeroU32> {
 }
 
 /// How many answers all prompts may have together, and whether the best can be chosen.
-fn check_answers(prompts: usize, n: i64, best_of: Option<i64>, streamed: bool) -> Result<(), ApiError> {
+fn check_answers(prompts: usize, n: i64, best_of: Option<i64>, streamed: bool) -> ApiResult<()> {
     if let Some(best_of) = best_of {
         if best_of < n {
             let message = format!("best_of must be at least n, got {best_of} and {n}");

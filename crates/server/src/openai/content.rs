@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::ignored_fields::IgnoredFields;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// Kinds of parts that Hob passes on to engines of the same format.
 const PASSED_ON: [&str; 4] = ["input_audio", "audio_url", "file", "video_url"];
@@ -104,7 +104,7 @@ impl WireContent {
         self,
         path: &dyn fmt::Display,
         ignored: &mut IgnoredFields,
-    ) -> Result<Option<Content>, ApiError> {
+    ) -> ApiResult<Option<Content>> {
         match self {
             WireContent::Null => Ok(None),
             WireContent::Text(text) => Ok(Some(Content::Text(text))),
@@ -129,7 +129,7 @@ pub(crate) fn simplest(mut parts: Vec<ContentPart>) -> Content {
 }
 
 impl WirePart {
-    fn resolve(self, path: &dyn fmt::Display, ignored: &mut IgnoredFields) -> Result<ContentPart, ApiError> {
+    fn resolve(self, path: &dyn fmt::Display, ignored: &mut IgnoredFields) -> ApiResult<ContentPart> {
         let missing = |field: &str| {
             ApiError::invalid(
                 format!("{path}.{field}"),

@@ -10,23 +10,20 @@ use hob_core::{AgentPreference, Caller, Cut};
 
 use super::embeddings_body::{EmbeddingList, EmbeddingsRequest};
 use crate::answer::{self, Received, new_id};
-use crate::error::ApiError;
+use crate::error::ApiResult;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::warning_header::{WARNING, with_warnings};
 
 /// Some engines truncate long inputs without saying so.
 const MAY_BE_CUT: HeaderValue = HeaderValue::from_static("inputs-may-be-cut");
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let role = RequestContext::role(request.extensions());
     answer(&state, request).await.map_err(|error| error.for_caller(role))
 }
 
-async fn answer(state: &ServerState, request: Request) -> Result<Response, ApiError> {
+async fn answer(state: &ServerState, request: Request) -> ApiResult<Response> {
     let Received { parsed, caller, client } =
         answer::receive(state, request, new_id("embd-"), EmbeddingsRequest::parse).await?;
     let EmbeddingsRequest { request, encoding, user, warnings } = parsed;

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::ignored_fields::IgnoredFields;
 use super::required_model;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::{check_model_name, over_budget, read_bounded};
 use crate::whole_number::{WholeNumber, whole};
 
@@ -281,13 +281,13 @@ impl<'de> Deserialize<'de> for Item {
 
 impl EmbeddingsRequest {
     /// Parses a body. The error names the field.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+    pub(crate) fn parse(body: &[u8]) -> ApiResult<Self> {
         read_bounded::<WireRequest>(body)?.resolve()
     }
 }
 
 impl WireRequest {
-    fn resolve(self) -> Result<EmbeddingsRequest, ApiError> {
+    fn resolve(self) -> ApiResult<EmbeddingsRequest> {
         let model = required_model(self.model)?;
         check_model_name(&model)?;
         let input = self.input.ok_or_else(|| ApiError::invalid("input", "'input' is required"))?;
@@ -315,7 +315,7 @@ impl WireRequest {
     }
 }
 
-fn inputs(input: Input) -> Result<EmbedInputs, ApiError> {
+fn inputs(input: Input) -> ApiResult<EmbedInputs> {
     if input.count > EMBEDDING_INPUTS {
         return Err(over_budget(OverBudget::too_many("input", input.count, "inputs", EMBEDDING_INPUTS)));
     }
@@ -335,13 +335,13 @@ fn inputs(input: Input) -> Result<EmbedInputs, ApiError> {
     }
 }
 
-fn dimensions(WholeNumber(wanted): WholeNumber) -> Result<u32, ApiError> {
+fn dimensions(WholeNumber(wanted): WholeNumber) -> ApiResult<u32> {
     u32::try_from(wanted).ok().filter(|wanted| *wanted > 0).ok_or_else(|| {
         ApiError::invalid("dimensions", format!("'dimensions' must be a positive number, got {wanted}"))
     })
 }
 
-fn encoding(wanted: Option<&str>) -> Result<Encoding, ApiError> {
+fn encoding(wanted: Option<&str>) -> ApiResult<Encoding> {
     match wanted {
         None | Some("float") => Ok(Encoding::Float),
         Some("base64") => Ok(Encoding::Base64),

@@ -14,10 +14,10 @@ use serde_json::{Map, Value};
 
 use super::multipart;
 use crate::answer::{self, Received, new_id};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::{check_model_name, read};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// The types of content that are passed on by their name. Others would be read as a page of this server.
 const PASSED_ON: [&str; 8] = [
@@ -33,37 +33,27 @@ const PASSED_ON: [&str; 8] = [
 
 const NO_SNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
 
-pub(crate) async fn transcribe(
-    state: State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn transcribe(state: SharedState, request: Request) -> ApiResult<Response> {
     pass_on(state, request, MediaTask::Transcription).await
 }
 
-pub(crate) async fn translate(
-    state: State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn translate(state: SharedState, request: Request) -> ApiResult<Response> {
     pass_on(state, request, MediaTask::Translation).await
 }
 
-pub(crate) async fn speak(state: State<Arc<ServerState>>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn speak(state: SharedState, request: Request) -> ApiResult<Response> {
     pass_on(state, request, MediaTask::Speech).await
 }
 
-pub(crate) async fn draw(state: State<Arc<ServerState>>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn draw(state: SharedState, request: Request) -> ApiResult<Response> {
     pass_on(state, request, MediaTask::Image).await
 }
 
-pub(crate) async fn edit(state: State<Arc<ServerState>>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn edit(state: SharedState, request: Request) -> ApiResult<Response> {
     pass_on(state, request, MediaTask::ImageEdit).await
 }
 
-async fn pass_on(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-    task: MediaTask,
-) -> Result<Response, ApiError> {
+async fn pass_on(State(state): SharedState, request: Request, task: MediaTask) -> ApiResult<Response> {
     let role = RequestContext::role(request.extensions());
     let answered = async {
         let run = new_id("media-");
@@ -115,7 +105,7 @@ struct MediaBody {
 }
 
 /// The model and the fields of a JSON body.
-fn json_form(task: MediaTask, body: &[u8]) -> Result<MediaBody, ApiError> {
+fn json_form(task: MediaTask, body: &[u8]) -> ApiResult<MediaBody> {
     let fields: Map<String, Value> = read(body)?;
     let model = match fields.get("model") {
         Some(Value::String(model)) => named(task, model)?,
@@ -126,7 +116,7 @@ fn json_form(task: MediaTask, body: &[u8]) -> Result<MediaBody, ApiError> {
 }
 
 /// The model and the parts of a form.
-fn multipart_form(task: MediaTask, content_type: &str, body: &[u8]) -> Result<MediaBody, ApiError> {
+fn multipart_form(task: MediaTask, content_type: &str, body: &[u8]) -> ApiResult<MediaBody> {
     let parts = multipart::parts(content_type, body)?;
     let model = parts.iter().find(|part| part.name == "model").ok_or_else(|| no_model(task))?;
     let model = std::str::from_utf8(model.content).map_err(|_| no_model(task))?;
@@ -138,7 +128,7 @@ fn multipart_form(task: MediaTask, content_type: &str, body: &[u8]) -> Result<Me
     Ok(MediaBody { model, user, form })
 }
 
-fn named(task: MediaTask, model: &str) -> Result<String, ApiError> {
+fn named(task: MediaTask, model: &str) -> ApiResult<String> {
     if model.trim().is_empty() || model == DEFAULT_MODEL {
         return Err(no_model(task));
     }

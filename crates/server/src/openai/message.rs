@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::content::WireContent;
 use super::ignored_fields::IgnoredFields;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// The role of a function's result in the older API.
 const FUNCTION: &str = "function";
@@ -61,7 +61,7 @@ impl WireMessage {
         before: &[Message],
         calls: &mut LastCalls,
         ignored: &mut IgnoredFields,
-    ) -> Result<Message, ApiError> {
+    ) -> ApiResult<Message> {
         let path = format_args!("messages[{index}]");
         let Some(role) = self.role.as_deref() else {
             return Err(ApiError::invalid(format!("{path}.role"), "a message needs a 'role'"));
@@ -131,7 +131,7 @@ impl LastCalls {
         path: &dyn fmt::Display,
         name: Option<&str>,
         before: &[Message],
-    ) -> Result<String, ApiError> {
+    ) -> ApiResult<String> {
         let field = || format!("{path}.name");
         let Some(name) = name else {
             return Err(ApiError::invalid(field(), "a message with the role 'function' needs 'name'"));

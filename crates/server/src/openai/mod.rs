@@ -26,10 +26,10 @@ mod text_chunks;
 pub(crate) mod tokenize;
 pub(crate) mod tools;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// The required field `model`.
-pub(crate) fn required_model(model: Option<String>) -> Result<String, ApiError> {
+pub(crate) fn required_model(model: Option<String>) -> ApiResult<String> {
     let named = model.filter(|model| !model.trim().is_empty());
     named.ok_or_else(|| ApiError::invalid("model", "'model' is required: the id of a model, or 'default'"))
 }

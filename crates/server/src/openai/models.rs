@@ -1,7 +1,5 @@
 //! `GET /v1/models` and `GET /v1/models/{id}`. Callers see the models that they can use.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -10,15 +8,15 @@ use hob_core::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
 use hob_core::{CallerRights, CallerRole, ListedModel, ModelKind};
 
 use super::model_list::{Model, ModelList};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// The role of the caller, so that a page offers nothing that would be refused.
 const ROLE: HeaderName = HeaderName::from_static("x-hob-role");
 
 pub(crate) async fn list(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     extensions: Extensions,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<ModelList>), ApiError> {
     let rights = RequestContext::rights(&extensions);
@@ -67,10 +65,10 @@ fn entry_of_hob(state: &ServerState, name: &str) -> Model {
 
 /// Shows one model. Ids can contain slashes. `default` shows the default model.
 pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Result<Path<String>, PathRejection>,
     extensions: Extensions,
-) -> Result<Json<Model>, ApiError> {
+) -> ApiResult<Json<Model>> {
     let Path(id) = id.map_err(|_| ApiError::malformed("the model's id in the path is not valid UTF-8"))?;
     let rights = RequestContext::rights(&extensions);
     let role = rights.role;

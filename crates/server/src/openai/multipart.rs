@@ -1,7 +1,7 @@
 //! The parts of a form with a file in it (`multipart/form-data`). Finds the names of the parts and the value of one; the form itself
 //! is passed on as it came.
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// The longest head of a part, and the longest boundary (RFC 2046).
 const MAX_HEAD: usize = 8 << 10;
@@ -18,7 +18,7 @@ pub(crate) struct FormPart<'a> {
 }
 
 /// The parts of a form.
-pub(crate) fn parts<'a>(content_type: &str, body: &'a [u8]) -> Result<Vec<FormPart<'a>>, ApiError> {
+pub(crate) fn parts<'a>(content_type: &str, body: &'a [u8]) -> ApiResult<Vec<FormPart<'a>>> {
     let malformed = |reason: &str| ApiError::malformed(format!("the form is not valid: {reason}"));
     let boundary = boundary(content_type).ok_or_else(|| malformed("its content type has no boundary"))?;
     let delimiter = format!("\r\n--{boundary}").into_bytes();

@@ -1,7 +1,5 @@
 //! `POST /v1/rerank`, in the form of Jina and Cohere: documents in the order in which they answer a question.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -15,10 +13,10 @@ use super::chat_request::whole_within;
 use super::ignored_fields::IgnoredFields;
 use super::tokenize::model_or_default;
 use crate::answer::{self, Received, new_id};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::{over_budget, read};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 use crate::warning_header::with_warnings;
 use crate::whole_number::WholeNumber;
 
@@ -33,10 +31,7 @@ const OF_OTHER_APIS: [&str; 7] = [
     "truncation",
 ];
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let role = RequestContext::role(request.extensions());
     let answered = async {
         let Received { parsed, caller, client: _held } =
@@ -103,7 +98,7 @@ enum WireDocument {
 }
 
 impl DocumentsRequest {
-    pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+    pub(super) fn parse(body: &[u8]) -> ApiResult<Self> {
         let WireRequest { model, query, documents, top_n, return_documents, rest } = read(body)?;
         let query = query.filter(|query| !query.trim().is_empty());
         let query = query.ok_or_else(|| ApiError::invalid("query", "'query' is required"))?;

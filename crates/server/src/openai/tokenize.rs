@@ -1,7 +1,5 @@
 //! `POST /tokenize` and `POST /detokenize`, in the forms of llama.cpp and of vLLM. An answer has the fields of both.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -17,17 +15,14 @@ use super::ignored_fields::IgnoredFields;
 use super::message::{LastCalls, WireMessage};
 use super::tools::WireTool;
 use crate::answer::{self, Received, new_id};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::{check_model_name, over_budget, read, read_bounded};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 use crate::warning_header::with_warnings;
 use crate::whole_number::TokenId;
 
-pub(crate) async fn split(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn split(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let role = RequestContext::role(request.extensions());
     let answered = async {
         let Received { parsed, caller, client: _held } =
@@ -39,10 +34,7 @@ pub(crate) async fn split(
     answered.await.map_err(|error: ApiError| error.for_caller(role))
 }
 
-pub(crate) async fn join(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn join(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let role = RequestContext::role(request.extensions());
     let answered = async {
         let Received { parsed, caller, client: _held } =
@@ -94,13 +86,13 @@ struct WireRequest {
 }
 
 impl SplitRequest {
-    pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+    pub(super) fn parse(body: &[u8]) -> ApiResult<Self> {
         read::<WireRequest>(body)?.resolve()
     }
 }
 
 impl WireRequest {
-    fn resolve(mut self) -> Result<SplitRequest, ApiError> {
+    fn resolve(mut self) -> ApiResult<SplitRequest> {
         let mut ignored = IgnoredFields::default();
         for (field, value) in &self.rest {
             if !value.is_null() {
@@ -151,7 +143,7 @@ impl WireRequest {
         model: &str,
         wire_messages: Vec<WireMessage>,
         ignored: &mut IgnoredFields,
-    ) -> Result<GenerateRequest, ApiError> {
+    ) -> ApiResult<GenerateRequest> {
         if self.add_generation_prompt == Some(false) {
             let message =
                 "tokens are counted as for an answer, with the beginning of it; leave the field out";
@@ -182,7 +174,7 @@ impl WireRequest {
 }
 
 /// llama.cpp has one model, so its clients name none.
-pub(super) fn model_or_default(model: Option<String>) -> Result<String, ApiError> {
+pub(super) fn model_or_default(model: Option<String>) -> ApiResult<String> {
     let model = model.filter(|model| !model.trim().is_empty()).unwrap_or_else(|| DEFAULT_MODEL.to_owned());
     check_model_name(&model)?;
     Ok(model)
@@ -245,7 +237,7 @@ struct WireTokens {
     tokens: Option<Vec<TokenId>>,
 }
 
-pub(super) fn parse_tokens(body: &[u8]) -> Result<DetokenizeRequest, ApiError> {
+pub(super) fn parse_tokens(body: &[u8]) -> ApiResult<DetokenizeRequest> {
     let WireTokens { model, tokens } = read_bounded(body)?;
     let tokens = tokens.ok_or_else(|| ApiError::invalid("tokens", "'tokens' is required"))?;
     if tokens.len() > EMBEDDING_TOKENS {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::ignored_fields::IgnoredFields;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
@@ -34,11 +34,7 @@ fn function_type() -> String {
 }
 
 impl WireTool {
-    pub(crate) fn resolve(
-        self,
-        index: usize,
-        ignored: &mut IgnoredFields,
-    ) -> Result<ToolDefinition, ApiError> {
+    pub(crate) fn resolve(self, index: usize, ignored: &mut IgnoredFields) -> ApiResult<ToolDefinition> {
         if self.kind != "function" {
             let message = format!("'{}' is not a supported type of tool. Supported is 'function'", self.kind);
             return Err(ApiError::invalid(format!("tools[{index}].type"), message));
@@ -58,12 +54,12 @@ impl WireFunction {
         self,
         index: usize,
         ignored: &mut IgnoredFields,
-    ) -> Result<ToolDefinition, ApiError> {
+    ) -> ApiResult<ToolDefinition> {
         ignored.note_all("functions[]", &self.rest);
         self.resolve(&format!("functions[{index}]"))
     }
 
-    fn resolve(self, path: &str) -> Result<ToolDefinition, ApiError> {
+    fn resolve(self, path: &str) -> ApiResult<ToolDefinition> {
         if self.name.is_empty() {
             return Err(ApiError::invalid(format!("{path}.name"), "a tool needs a name"));
         }
@@ -80,7 +76,7 @@ impl WireFunction {
 }
 
 /// A JSON Schema must be an object.
-pub(crate) fn require_object(schema: &Value, field: &str) -> Result<(), ApiError> {
+pub(crate) fn require_object(schema: &Value, field: &str) -> ApiResult<()> {
     if schema.is_object() {
         return Ok(());
     }
@@ -124,7 +120,7 @@ impl ToolSource<'_> {
 }
 
 /// Reads `auto`, `none`, `required` and `{"type": "function", "function": {"name": …}}`. [`allowed_tools`] reads the rest.
-pub(crate) fn tool_choice(value: &Value, offered: ToolSource<'_>) -> Result<ToolChoice, ApiError> {
+pub(crate) fn tool_choice(value: &Value, offered: ToolSource<'_>) -> ApiResult<ToolChoice> {
     let invalid = |message: String| Err(ApiError::invalid("tool_choice", message));
     match value {
         Value::String(word) => match word.as_str() {
@@ -162,7 +158,7 @@ impl<'a> AllowedTools<'a> {
         path: &'static str,
         choice: &'a Value,
         name: fn(&'a Value) -> Option<&'a str>,
-    ) -> Result<Self, ApiError> {
+    ) -> ApiResult<Self> {
         let Some(Value::Array(listed)) = choice.get("tools") else {
             let message = "allowed_tools needs a list of 'tools'";
             return Err(ApiError::invalid(format!("{path}.tools"), message));
@@ -172,7 +168,7 @@ impl<'a> AllowedTools<'a> {
     }
 
     /// Takes the other tools away.
-    pub(crate) fn choose(&self, tools: &mut Vec<ToolDefinition>) -> Result<ToolChoice, ApiError> {
+    pub(crate) fn choose(&self, tools: &mut Vec<ToolDefinition>) -> ApiResult<ToolChoice> {
         let Self { path, names, mode } = self;
         let wrong = |message: String| Err(ApiError::invalid(format!("{path}.tools"), message));
         if let Some(missing) = names.iter().find(|name| tools.iter().all(|tool| tool.name != **name)) {
@@ -194,7 +190,7 @@ impl<'a> AllowedTools<'a> {
 }
 
 /// Reads `{"type": "allowed_tools", "allowed_tools": {…}}`; `None` for any other choice.
-pub(crate) fn allowed_tools(choice: &Value) -> Result<Option<AllowedTools<'_>>, ApiError> {
+pub(crate) fn allowed_tools(choice: &Value) -> ApiResult<Option<AllowedTools<'_>>> {
     match choice.get("type").and_then(Value::as_str) {
         Some("allowed_tools") => {
             AllowedTools::read("tool_choice.allowed_tools", &choice["allowed_tools"], |tool| {
@@ -212,7 +208,7 @@ fn chosen_name(choice: &Map<String, Value>) -> Option<&Value> {
 }
 
 /// Reads the legacy `function_call`: `auto`, `none` and `{"name": …}`.
-pub(crate) fn legacy_choice(value: &Value, functions: &[ToolDefinition]) -> Result<ToolChoice, ApiError> {
+pub(crate) fn legacy_choice(value: &Value, functions: &[ToolDefinition]) -> ApiResult<ToolChoice> {
     let invalid = |message: String| Err(ApiError::invalid("function_call", message));
     match value {
         Value::String(word) if word == "auto" => Ok(ToolChoice::Auto),
@@ -250,7 +246,7 @@ struct WireSchema {
 }
 
 impl WireFormat {
-    pub(crate) fn resolve(self, ignored: &mut IgnoredFields) -> Result<ResponseFormat, ApiError> {
+    pub(crate) fn resolve(self, ignored: &mut IgnoredFields) -> ApiResult<ResponseFormat> {
         ignored.note_all("response_format", &self.rest);
         match self.kind.as_str() {
             "text" => Ok(ResponseFormat::Text),

@@ -34,40 +34,22 @@ pub(crate) enum Topic {
     Settings,
 }
 
+hob_core::named_variants! {
+    Topic {
+        Chats => "chats",
+        Assistants => "assistants",
+        Documents => "documents",
+        Tasks => "tasks",
+        Channels => "channels",
+        Models => "models",
+        Downloads => "downloads",
+        Activity => "activity",
+        Keys => "keys",
+        Settings => "settings",
+    }
+}
+
 impl Topic {
-    const ALL: [Topic; 10] = [
-        Topic::Chats,
-        Topic::Assistants,
-        Topic::Documents,
-        Topic::Tasks,
-        Topic::Channels,
-        Topic::Models,
-        Topic::Downloads,
-        Topic::Activity,
-        Topic::Keys,
-        Topic::Settings,
-    ];
-
-    /// The topic of this name, if there is one.
-    pub(crate) fn of_name(name: &str) -> Option<Self> {
-        Topic::ALL.into_iter().find(|topic| topic.name() == name)
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Topic::Chats => "chats",
-            Topic::Assistants => "assistants",
-            Topic::Documents => "documents",
-            Topic::Tasks => "tasks",
-            Topic::Channels => "channels",
-            Topic::Models => "models",
-            Topic::Downloads => "downloads",
-            Topic::Activity => "activity",
-            Topic::Keys => "keys",
-            Topic::Settings => "settings",
-        }
-    }
-
     /// Whether it is in the database. The others are of one machine.
     fn is_shared(self) -> bool {
         !matches!(self, Topic::Models | Topic::Downloads | Topic::Settings)

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use super::html_page::{HtmlPage, PageParts, accepts};
 use crate::error::ApiError;
 
-pub(crate) const PARTS: PageParts = PageParts {
+const PARTS: PageParts = PageParts {
     name: "Chat",
     html: include_str!("assets/chat/page.html"),
     trusted_types: "hob-markdown",
@@ -48,7 +48,7 @@ pub(crate) const PARTS: PageParts = PageParts {
 };
 
 /// Assembled once.
-static CHAT: LazyLock<HtmlPage> = LazyLock::new(|| HtmlPage::assemble(&PARTS));
+pub(super) static CHAT: LazyLock<HtmlPage> = LazyLock::new(|| HtmlPage::assemble(&PARTS));
 
 pub(crate) async fn show(headers: HeaderMap) -> Response {
     let mut response = match reader(&headers) {

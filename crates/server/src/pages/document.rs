@@ -10,10 +10,10 @@ use hob_app::FileText;
 use serde::{Deserialize, Serialize};
 
 use crate::admin::key_request::begin_request;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::body::{JsonBody, read_bytes};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// Characters of a file name.
 const MAX_NAME_CHARS: usize = 300;
@@ -32,10 +32,10 @@ pub(crate) struct ReadDocument {
 }
 
 pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     query: Result<Query<DocumentQuery>, QueryRejection>,
     request: Request,
-) -> Result<Json<ReadDocument>, ApiError> {
+) -> ApiResult<Json<ReadDocument>> {
     let Query(DocumentQuery { name }) =
         query.map_err(|rejection| ApiError::malformed(rejection.body_text()))?;
     let name = name.filter(|name| !name.trim().is_empty());

@@ -8,6 +8,8 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+/// What stands around the markup of every page.
+const FRAME: &str = include_str!("assets/shared/frame.html");
 pub(super) const HEAD: &str = include_str!("assets/shared/head.html");
 pub(super) const MARK: &str = include_str!("assets/shared/mark.svg");
 pub(super) const NAV: &str = include_str!("assets/shared/nav.html");
@@ -27,8 +29,9 @@ pub(super) const THEME_SCRIPT: &str = include_str!("assets/shared/theme.js");
 
 /// The parts of one page. Styles and scripts are inserted in this order.
 pub(crate) struct PageParts {
-    /// Its entry in the navigation.
+    /// Its entry in the navigation, and its title.
     pub(crate) name: &'static str,
+    /// Between the navigation and the dialog.
     pub(crate) html: &'static str,
     /// The names of the script's policies that may turn text into markup, or `'none'`.
     pub(crate) trusted_types: &'static str,
@@ -47,8 +50,9 @@ impl HtmlPage {
         let style: String = SHARED_STYLES.iter().chain(parts.styles).copied().collect();
         let script: String = SHARED_SCRIPTS.iter().chain(parts.scripts).copied().collect();
         // The script is inserted last, because it can contain `{key}`.
-        let document = parts
-            .html
+        let document = FRAME
+            .replace("{page}", parts.html.trim_end())
+            .replace("{title}", &parts.name.to_lowercase())
             .replace("{head}", HEAD.trim_end())
             .replace("{theme}", THEME_SCRIPT)
             .replace("{nav}", &navigation(parts.name))

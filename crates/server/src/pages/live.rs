@@ -21,10 +21,10 @@ use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 
 use super::changes::{Audience, Change, Topic};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::live_streams::StreamOwner;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// A topic is sent at most this often; what changes meanwhile is sent as one change.
 const TOPIC_PAUSE: Duration = Duration::from_secs(1);
@@ -32,10 +32,7 @@ const TOPIC_PAUSE: Duration = Duration::from_secs(1);
 /// The interval of comments that show that the connection is alive.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-pub(crate) async fn watch(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn watch(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let extensions = request.extensions();
     let key = RequestContext::key(extensions);
     let reader = match (RequestContext::role(extensions), key) {
@@ -140,7 +137,7 @@ impl LiveStream {
                     self.waiting.remove(topic);
                     self.sent.insert(*topic, now);
                 }
-                return Some(event(&due.into_iter().map(Topic::name).collect::<Vec<_>>()));
+                return Some(event(&due.into_iter().map(Topic::as_str).collect::<Vec<_>>()));
             }
             let wake = self.waiting.iter().filter_map(|topic| self.next_time(*topic)).min();
             let change = tokio::select! {

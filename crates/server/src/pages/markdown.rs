@@ -1,16 +1,14 @@
 //! `POST /pages/markdown`: renders Markdown for the pages, so that browsers need no parser. It reads and stores nothing.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Request, State};
 use hob_text::markdown::{Continuation, MarkdownPiece, RenderedPieces, render};
 use serde::{Deserialize, Serialize};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::{JsonBody, read_json};
-use crate::state::ServerState;
+use crate::state::SharedState;
 
 /// Bytes of a text. The chat page accepts answers of 2 Mi characters, each of at most three bytes.
 const MAX_TEXT: usize = 8 << 20;
@@ -38,10 +36,7 @@ pub(crate) struct MarkdownPieces {
     after: Continuation,
 }
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Json<MarkdownPieces>, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Json<MarkdownPieces>> {
     let JsonBody { bytes, permit } = read_json(request, &state.body_reader).await?;
     let rendered = match bytes.len() {
         ..=SMALL_TEXT => rendered(&bytes),
@@ -51,7 +46,7 @@ pub(crate) async fn create(
     rendered.map(Json)
 }
 
-fn rendered(body: &[u8]) -> Result<MarkdownPieces, ApiError> {
+fn rendered(body: &[u8]) -> ApiResult<MarkdownPieces> {
     let MarkdownBody { text, after } = read(body)?;
     if text.len() > MAX_TEXT {
         return Err(ApiError::invalid("text", format!("text has more than {MAX_TEXT} bytes")));

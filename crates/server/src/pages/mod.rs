@@ -2,19 +2,14 @@
 //! for questions, `live` says when to load something again, and `relay` tells other servers.
 
 pub(crate) mod changes;
-pub(crate) mod channels_page;
 pub(crate) mod chat_page;
-pub(crate) mod dashboard;
 pub(crate) mod document;
-pub(crate) mod documents_page;
 pub(crate) mod html_page;
 pub(crate) mod live;
 pub(crate) mod markdown;
 pub(crate) mod models_page;
 pub(crate) mod relay;
-pub(crate) mod settings_page;
-pub(crate) mod tasks_page;
-pub(crate) mod team_page;
+pub(crate) mod report_pages;
 
 #[cfg(test)]
 mod page_tests;

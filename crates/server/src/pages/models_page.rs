@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use super::html_page::{HtmlPage, PageParts, accepts};
 use crate::error::ApiError;
 
-pub(crate) const PARTS: PageParts = PageParts {
+const PARTS: PageParts = PageParts {
     name: "Models",
     html: include_str!("assets/models/page.html"),
     trusted_types: "'none'",
@@ -22,7 +22,7 @@ pub(crate) const PARTS: PageParts = PageParts {
 };
 
 /// Assembled once.
-static MODELS: LazyLock<HtmlPage> = LazyLock::new(|| HtmlPage::assemble(&PARTS));
+pub(super) static MODELS: LazyLock<HtmlPage> = LazyLock::new(|| HtmlPage::assemble(&PARTS));
 
 /// A client whose base URL lacks `/v1` asks here for the list of models.
 pub(crate) async fn show(headers: HeaderMap) -> Response {

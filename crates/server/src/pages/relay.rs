@@ -166,12 +166,12 @@ impl RelayedChange {
             Audience::Collection(name) => ("collection", Some(name.as_str().to_owned())),
             Audience::Task(id) => ("task", Some(id.to_string())),
         };
-        RelayedChange { topic: change.topic.name().to_owned(), audience: audience.to_owned(), name }
+        RelayedChange { topic: change.topic.as_str().to_owned(), audience: audience.to_owned(), name }
     }
 
     /// `None` for what another version of Hob may know.
     fn read(&self) -> Option<Change> {
-        let topic = Topic::of_name(&self.topic)?;
+        let topic = Topic::parse(&self.topic)?;
         let audience = match (self.audience.as_str(), self.name.as_deref()) {
             ("owner", _) => Audience::Owner,
             ("everyone", _) => Audience::Everyone,

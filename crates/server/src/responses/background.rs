@@ -21,7 +21,7 @@ use super::numbered_events::push_error_event;
 use super::stored_body::Keeper;
 use crate::answer::stream::{StreamClient, StreamEncoder};
 use crate::answer::{json_response, streaming};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::state::ServerState;
 use crate::warning_header::with_warnings;
 
@@ -29,7 +29,7 @@ use crate::warning_header::with_warnings;
 const RENEWED_EVERY: Duration = Duration::from_secs(RESPONSE_LEASE.as_secs() / 3);
 
 /// The events of a response after the one of this number, as they come.
-pub(super) fn follow(run: &BackgroundRun, starting_after: Option<usize>) -> Result<Response, ApiError> {
+pub(super) fn follow(run: &BackgroundRun, starting_after: Option<usize>) -> ApiResult<Response> {
     if run.mode == ReplyMode::Complete {
         return Err(ApiError::no_events("this response was created without 'stream', so it has no events"));
     }
@@ -59,7 +59,7 @@ pub(super) struct NewRun {
 }
 
 /// Stores a response as queued, starts it, and returns it, or its events.
-pub(super) async fn start(state: &Arc<ServerState>, new: NewRun) -> Result<Response, ApiError> {
+pub(super) async fn start(state: &Arc<ServerState>, new: NewRun) -> ApiResult<Response> {
     let guard = state.background.begin(&new.keeper.id, &new.keeper.owner, new.mode)?;
     let run = Arc::clone(&guard.run);
     let warnings = new.attempt.warnings().to_vec();
@@ -94,7 +94,7 @@ async fn work(
     state: &Arc<ServerState>,
     run: &Arc<BackgroundRun>,
     new: NewRun,
-    stored: oneshot::Sender<Result<(), ApiError>>,
+    stored: oneshot::Sender<ApiResult<()>>,
 ) {
     let NewRun { keeper, attempt, caller, mut events, mode, client } = new;
     let queued = events.queued_body();
@@ -169,7 +169,7 @@ async fn answer(
     events: &mut ResponseEvents,
     mode: ReplyMode,
     run: &BackgroundRun,
-) -> Result<Vec<u8>, ApiError> {
+) -> ApiResult<Vec<u8>> {
     let mut out = Vec::new();
     if mode == ReplyMode::Complete {
         let (answered, warnings) = Box::pin(attempt.complete(state, caller)).await?;
@@ -195,13 +195,13 @@ async fn answer(
     Err(EngineError::Interrupted { engine: "the engine".to_owned(), reason }.into())
 }
 
-async fn save(keeper: &Arc<Keeper>, queued: Vec<u8>) -> Result<(), ApiError> {
+async fn save(keeper: &Arc<Keeper>, queued: Vec<u8>) -> ApiResult<()> {
     let writer = Arc::clone(keeper);
     let work = move || {
         let queued: StoredResponse = writer.response(queued, Some(ResponseLease::Held));
         writer.store.save(&writer.owner, &queued, None, SystemTime::now())
     };
-    keeper.state.blocking.run(work).await.map(drop).map_err(|error| ApiError::store_failed(&error))
+    keeper.state.blocking.run(work).await.map(drop).map_err(ApiError::store_failed)
 }
 
 /// Stores that the response is being written, with a new lease. Whether it is still to be written.

@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::event_log::EventLog;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 /// Responses in the background at once, of all callers and of strangers.
 const MAX_RUNS: usize = 32;
@@ -119,7 +119,7 @@ impl BackgroundRuns {
         id: &str,
         owner: &ResponseOwner,
         mode: ReplyMode,
-    ) -> Result<RunGuard, ApiError> {
+    ) -> ApiResult<RunGuard> {
         let mut runs = lock(&self.runs);
         if self.closing.is_cancelled() {
             return Err(ApiError::shutting_down());

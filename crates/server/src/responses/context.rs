@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::output::response_of;
 use super::ready_request::{NewResponse, ReadyRequest, check_item_count};
 use super::request::{Continues, CreateRequest};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::state::ServerState;
 
 /// Adds to a request what it continues. `owner` is who asks.
@@ -23,7 +23,7 @@ pub(super) async fn complete(
     mut request: CreateRequest,
     owner: ResponseOwner,
     new: NewResponse,
-) -> Result<ReadyRequest, ApiError> {
+) -> ApiResult<ReadyRequest> {
     let store = state.responses.clone().ok_or_else(ApiError::no_response_store)?;
     let work = move || {
         let stored = Stored { store, owner };
@@ -49,7 +49,7 @@ struct Stored {
 
 impl Stored {
     /// The items before the input.
-    fn before(&self, continues: &Continues) -> Result<Vec<Value>, ApiError> {
+    fn before(&self, continues: &Continues) -> ApiResult<Vec<Value>> {
         match continues {
             Continues::Nothing => Ok(Vec::new()),
             Continues::Response(id) => self.items_of_response(id),
@@ -57,11 +57,8 @@ impl Stored {
         }
     }
 
-    fn items_of_response(&self, id: &str) -> Result<Vec<Value>, ApiError> {
-        let chain = self
-            .store
-            .chain(&self.owner, id, SystemTime::now())
-            .map_err(|error| ApiError::store_failed(&error))?;
+    fn items_of_response(&self, id: &str) -> ApiResult<Vec<Value>> {
+        let chain = self.store.chain(&self.owner, id, SystemTime::now()).map_err(ApiError::store_failed)?;
         let responses = match chain {
             ResponseChain::Whole(responses) => responses,
             ResponseChain::Missing(missing) => return Err(ApiError::no_previous_response(id, &missing)),
@@ -85,9 +82,9 @@ impl Stored {
         Ok(items)
     }
 
-    fn items_of_conversation(&self, id: &str) -> Result<Vec<Value>, ApiError> {
+    fn items_of_conversation(&self, id: &str) -> ApiResult<Vec<Value>> {
         let found = self.store.items(&self.owner, id, &ItemPage::ALL, SystemTime::now());
-        let FoundItems::Items { items, .. } = found.map_err(|error| ApiError::store_failed(&error))? else {
+        let FoundItems::Items { items, .. } = found.map_err(ApiError::store_failed)? else {
             return Err(ApiError::no_such_conversation(id));
         };
         let bytes: usize = items.iter().map(|item| item.item.len()).sum();
@@ -98,7 +95,7 @@ impl Stored {
     }
 
     /// The input with every reference replaced by the item that it names. An item that the model has already is not repeated.
-    fn resolve(&self, input: Vec<Value>, before: &[Value]) -> Result<Vec<Value>, ApiError> {
+    fn resolve(&self, input: Vec<Value>, before: &[Value]) -> ApiResult<Vec<Value>> {
         let mut present: HashSet<String> =
             before.iter().filter_map(|item| item["id"].as_str()).map(str::to_owned).collect();
         let mut loaded = LoadedItems::default();
@@ -124,11 +121,10 @@ impl Stored {
     }
 
     /// Each response is read once, however many of its items are referred to.
-    fn find_item(&self, id: &str, loaded: &mut LoadedItems) -> Result<Option<Value>, ApiError> {
+    fn find_item(&self, id: &str, loaded: &mut LoadedItems) -> ApiResult<Option<Value>> {
         let Some(response) = response_of(id) else { return Ok(None) };
         if !loaded.responses.contains(&response) {
-            let found =
-                self.store.find(&self.owner, &response).map_err(|error| ApiError::store_failed(&error))?;
+            let found = self.store.find(&self.owner, &response).map_err(ApiError::store_failed)?;
             loaded.responses.insert(response);
             if let Some(found) = found {
                 loaded.bytes += found.body.len() + found.input.len();
@@ -156,7 +152,7 @@ struct LoadedItems {
 }
 
 /// What was asked and answered.
-fn items_of(response: &StoredResponse) -> Result<Vec<Value>, ApiError> {
+fn items_of(response: &StoredResponse) -> ApiResult<Vec<Value>> {
     let mut items = parse_items(&response.input)?;
     if let Value::Array(output) = parse(&response.body)?["output"].take() {
         items.extend(output);
@@ -164,11 +160,11 @@ fn items_of(response: &StoredResponse) -> Result<Vec<Value>, ApiError> {
     Ok(items)
 }
 
-pub(super) fn parse_items(json: &str) -> Result<Vec<Value>, ApiError> {
+pub(super) fn parse_items(json: &str) -> ApiResult<Vec<Value>> {
     serde_json::from_str(json).map_err(|_| unreadable())
 }
 
-pub(super) fn parse(json: &str) -> Result<Value, ApiError> {
+pub(super) fn parse(json: &str) -> ApiResult<Value> {
     serde_json::from_str(json).map_err(|_| unreadable())
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hob_conversations::ResponseOwner;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 type Key = (ResponseOwner, String);
 
@@ -27,7 +27,7 @@ impl ConversationLocks {
         self: &Arc<Self>,
         owner: &ResponseOwner,
         conversation: &str,
-    ) -> Result<ConversationLock, ApiError> {
+    ) -> ApiResult<ConversationLock> {
         let key = (owner.clone(), conversation.to_owned());
         match self.taken().insert(key.clone()) {
             true => Ok(ConversationLock { locks: Arc::clone(self), key }),

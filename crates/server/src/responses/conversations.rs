@@ -21,11 +21,11 @@ use super::item_pages::{PageQuery, item_list, nothing_after, parse_page};
 use super::metadata::check_metadata;
 use super::stored::{CallerStore, Id, read_id};
 use crate::answer::{json_response, new_id};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::{JsonBody, counted, process, read_json};
 use crate::openai::ignored_fields::IgnoredFields;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::warning_header::with_warnings;
 
 /// Items that a request may add.
@@ -61,7 +61,7 @@ pub(crate) fn one_item() -> MethodRouter<Arc<ServerState>> {
 }
 
 /// A conversation as callers see it.
-fn object(conversation: &StoredConversation) -> Result<Value, ApiError> {
+fn object(conversation: &StoredConversation) -> ApiResult<Value> {
     Ok(json!({
         "id": conversation.id,
         "object": "conversation",
@@ -70,10 +70,7 @@ fn object(conversation: &StoredConversation) -> Result<Value, ApiError> {
     }))
 }
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let CallerStore { store, owner, .. } = CallerStore::of(&state, &request)?;
     let body = read_json(request, &state.body_reader).await?;
     let id = new_id("conv_");
@@ -104,13 +101,13 @@ pub(crate) async fn create(
         }
         appended
     };
-    let appended = state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))?;
+    let appended = state.blocking.run(work).await.map_err(ApiError::store_failed)?;
     check_appended(appended, shown["id"].as_str().unwrap_or_default())?;
     Ok(with_warnings(Json(shown).into_response(), ignored.into_warnings().iter()))
 }
 
 /// The error for items that were not added.
-fn check_appended(appended: Appended, conversation: &str) -> Result<(), ApiError> {
+fn check_appended(appended: Appended, conversation: &str) -> ApiResult<()> {
     match appended {
         Appended::Yes => Ok(()),
         Appended::NoSuchConversation => Err(ApiError::no_such_conversation(conversation)),
@@ -128,31 +125,23 @@ fn noted(rest: &Map<String, Value>) -> IgnoredFields {
     ignored
 }
 
-async fn show(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<Value>, ApiError> {
+async fn show(State(state): SharedState, id: Id, request: Request) -> ApiResult<Json<Value>> {
     let stored = CallerStore::of(&state, &request)?;
     find(&state, stored, read_id(id)?).await
 }
 
-async fn find(state: &ServerState, stored: CallerStore, id: String) -> Result<Json<Value>, ApiError> {
+async fn find(state: &ServerState, stored: CallerStore, id: String) -> ApiResult<Json<Value>> {
     let CallerStore { store, owner, .. } = stored;
     let wanted = id.clone();
     let found = state
         .blocking
         .run(move || store.conversation(&owner, &wanted))
         .await
-        .map_err(|error| ApiError::store_failed(&error))?;
+        .map_err(ApiError::store_failed)?;
     object(&found.ok_or_else(|| ApiError::no_such_conversation(&id))?).map(Json)
 }
 
-async fn update(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Response, ApiError> {
+async fn update(State(state): SharedState, id: Id, request: Request) -> ApiResult<Response> {
     let stored = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     let body = read_json(request, &state.body_reader).await?;
@@ -169,7 +158,7 @@ async fn update(
     let (store, owner, wanted) = (Arc::clone(&stored.store), stored.owner.clone(), id.clone());
     let metadata = json!(metadata).to_string();
     let work = move || store.set_metadata(&owner, &wanted, &metadata);
-    match state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))? {
+    match state.blocking.run(work).await.map_err(ApiError::store_failed)? {
         true => {
             let shown = find(&state, stored, id).await?.into_response();
             Ok(with_warnings(shown, ignored.into_warnings().iter()))
@@ -178,33 +167,29 @@ async fn update(
     }
 }
 
-async fn delete(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<Value>, ApiError> {
+async fn delete(State(state): SharedState, id: Id, request: Request) -> ApiResult<Json<Value>> {
     let CallerStore { store, owner, .. } = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     let deleted = id.clone();
     let work = move || store.delete_conversation(&owner, &deleted);
-    match state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))? {
+    match state.blocking.run(work).await.map_err(ApiError::store_failed)? {
         true => Ok(Json(json!({ "id": id, "object": "conversation.deleted", "deleted": true }))),
         false => Err(ApiError::no_such_conversation(&id)),
     }
 }
 
 pub(crate) async fn list_items(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     query: Result<Query<PageQuery>, QueryRejection>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let stored = CallerStore::of(&state, &request)?;
     let page = parse_page(query)?;
     let id = read_id(id)?;
     let render = move |CallerStore { store, owner, .. }: &CallerStore| match store
         .items(owner, &id, &page, SystemTime::now())
-        .map_err(|error| ApiError::store_failed(&error))?
+        .map_err(ApiError::store_failed)?
     {
         FoundItems::Items { items, has_more } => Ok(item_list(&items, has_more)),
         FoundItems::NoSuchConversation => Err(ApiError::no_such_conversation(&id)),
@@ -213,11 +198,7 @@ pub(crate) async fn list_items(
     stored.answer(&state, render).await
 }
 
-pub(crate) async fn add_items(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn add_items(State(state): SharedState, id: Id, request: Request) -> ApiResult<Response> {
     let CallerStore { store, owner, .. } = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     let JsonBody { bytes, permit } = read_json(request, &state.body_reader).await?;
@@ -233,7 +214,7 @@ pub(crate) async fn add_items(
         let appended = store.append(&owner, &append, SystemTime::now());
         appended.map(|appended| (appended, item_list(&append.items, false)))
     };
-    let (appended, list) = state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))?;
+    let (appended, list) = state.blocking.run(work).await.map_err(ApiError::store_failed)?;
     check_appended(appended, &id)?;
     Ok(with_warnings(json_response(counted(list, permit)), ignored.into_warnings().iter()))
 }
@@ -241,48 +222,36 @@ pub(crate) async fn add_items(
 /// The ids of a conversation and of an item in the path.
 type ItemPath = Result<Path<(String, String)>, PathRejection>;
 
-fn read_item_path(path: ItemPath) -> Result<(String, String), ApiError> {
+fn read_item_path(path: ItemPath) -> ApiResult<(String, String)> {
     let Path(ids) = path.map_err(|rejection| ApiError::malformed(rejection.body_text()))?;
     Ok(ids)
 }
 
-async fn show_item(
-    State(state): State<Arc<ServerState>>,
-    path: ItemPath,
-    request: Request,
-) -> Result<Response, ApiError> {
+async fn show_item(State(state): SharedState, path: ItemPath, request: Request) -> ApiResult<Response> {
     let stored = CallerStore::of(&state, &request)?;
     let (id, wanted) = read_item_path(path)?;
     let render = move |CallerStore { store, owner, .. }: &CallerStore| {
-        let found = store.item(owner, &id, &wanted).map_err(|error| ApiError::store_failed(&error))?;
+        let found = store.item(owner, &id, &wanted).map_err(ApiError::store_failed)?;
         found.map(|item| item.item.into_bytes()).ok_or_else(|| ApiError::no_such_item(&wanted))
     };
     stored.answer(&state, render).await
 }
 
 /// Answers with the conversation, as the API documents it.
-async fn delete_item(
-    State(state): State<Arc<ServerState>>,
-    path: ItemPath,
-    request: Request,
-) -> Result<Json<Value>, ApiError> {
+async fn delete_item(State(state): SharedState, path: ItemPath, request: Request) -> ApiResult<Json<Value>> {
     let stored = CallerStore::of(&state, &request)?;
     let (id, item) = read_item_path(path)?;
     let (store, owner) = (Arc::clone(&stored.store), stored.owner.clone());
     let (conversation, deleted) = (id.clone(), item.clone());
     let work = move || store.delete_item(&owner, &conversation, &deleted);
-    match state.blocking.run(work).await.map_err(|error| ApiError::store_failed(&error))? {
+    match state.blocking.run(work).await.map_err(ApiError::store_failed)? {
         true => find(&state, stored, id).await,
         false => Err(ApiError::no_such_item(&item)),
     }
 }
 
 /// Items that can be part of a conversation, with ids.
-fn checked(
-    items: Vec<Value>,
-    suffix: &str,
-    ignored: &mut IgnoredFields,
-) -> Result<Vec<ConversationItem>, ApiError> {
+fn checked(items: Vec<Value>, suffix: &str, ignored: &mut IgnoredFields) -> ApiResult<Vec<ConversationItem>> {
     if items.len() > MAX_ADDED {
         let message = format!("a request adds at most {MAX_ADDED} items, got {}", items.len());
         return Err(ApiError::invalid("items", message));

@@ -19,25 +19,19 @@ use super::ready_request::{NewResponse, ReadyRequest};
 use super::request::CreateRequest;
 use super::stored_body::{Keeper, StoredBody};
 use crate::answer::{self, Received, new_id, whole_response};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 use crate::unix_time::unix_now;
 use crate::warning_header::with_warnings;
 
-pub(crate) async fn create(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let role = RequestContext::role(request.extensions());
     answer(state, request).await.map_err(|error| error.for_caller(role).with_param(as_written))
 }
 
 /// How many tokens the model would read.
-pub(crate) async fn count_input_tokens(
-    State(state): State<Arc<ServerState>>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn count_input_tokens(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let role = RequestContext::role(request.extensions());
     count(&state, request).await.map_err(|error| error.for_caller(role).with_param(as_written))
 }
@@ -59,19 +53,19 @@ enum Parsed {
     NeedsStore(Box<CreateRequest>),
 }
 
-fn parse(body: &[u8], new: &NewResponse) -> Result<Parsed, ApiError> {
+fn parse(body: &[u8], new: &NewResponse) -> ApiResult<Parsed> {
     without_store(CreateRequest::parse(body)?, new)
 }
 
 /// Nothing of a request that is only counted is stored.
-fn parse_count(body: &[u8], new: &NewResponse) -> Result<Parsed, ApiError> {
+fn parse_count(body: &[u8], new: &NewResponse) -> ApiResult<Parsed> {
     let mut request = CreateRequest::parse(body)?;
     request.options.store = false;
     request.options.background = false;
     without_store(request, new)
 }
 
-fn without_store(mut request: CreateRequest, new: &NewResponse) -> Result<Parsed, ApiError> {
+fn without_store(mut request: CreateRequest, new: &NewResponse) -> ApiResult<Parsed> {
     if request.needs_store() {
         return Ok(Parsed::NeedsStore(Box::new(request)));
     }
@@ -79,7 +73,7 @@ fn without_store(mut request: CreateRequest, new: &NewResponse) -> Result<Parsed
     Ok(Parsed::Ready(Box::new(request.complete(&[], input, new)?)))
 }
 
-async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, ApiError> {
+async fn answer(state: Arc<ServerState>, request: Request) -> ApiResult<Response> {
     let owner = owner_of(request.extensions());
     let new = NewResponse { id: new_id("resp_"), created: unix_now(), has_store: state.responses.is_some() };
     let parsing = new.clone();
@@ -112,7 +106,7 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
     };
     if let Some(keeper) = &keeper {
         // Before the model works for it.
-        keeper.store.check_known_state().map_err(|error| ApiError::store_failed(&error))?;
+        keeper.store.check_known_state().map_err(ApiError::store_failed)?;
     }
     let attempt = Attempt::new(request, options.truncation, warnings);
     if options.background {
@@ -161,7 +155,7 @@ async fn answer(state: Arc<ServerState>, request: Request) -> Result<Response, A
     }
 }
 
-async fn count(state: &ServerState, request: Request) -> Result<Response, ApiError> {
+async fn count(state: &ServerState, request: Request) -> ApiResult<Response> {
     let owner = owner_of(request.extensions());
     let new = NewResponse { id: new_id("resp_"), created: unix_now(), has_store: false };
     let parsing = new.clone();

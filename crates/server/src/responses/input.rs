@@ -6,7 +6,7 @@ use hob_core::{Content, ContentPart, Image, Role, SealedReasoning};
 use serde_json::{Map, Value, json};
 
 use super::sealed::EncryptedContent;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::openai::content::simplest;
 use crate::openai::ignored_fields::IgnoredFields;
 
@@ -58,7 +58,7 @@ impl Item<'_> {
         }
     }
 
-    pub(super) fn read(&self, ignored: &mut IgnoredFields) -> Result<ItemKind, ApiError> {
+    pub(super) fn read(&self, ignored: &mut IgnoredFields) -> ApiResult<ItemKind> {
         let Value::Object(_) = self.value else {
             return Err(self.wrong("", "an object"));
         };
@@ -84,7 +84,7 @@ impl Item<'_> {
         }
     }
 
-    fn message(&self, ignored: &mut IgnoredFields) -> Result<ItemKind, ApiError> {
+    fn message(&self, ignored: &mut IgnoredFields) -> ApiResult<ItemKind> {
         let role = match self.text("role")? {
             "user" => Role::User,
             "assistant" => Role::Assistant,
@@ -106,7 +106,7 @@ impl Item<'_> {
     }
 
     /// Reasoning: plain, or sealed, or else its summary.
-    fn reasoning(&self, ignored: &mut IgnoredFields) -> Result<ItemKind, ApiError> {
+    fn reasoning(&self, ignored: &mut IgnoredFields) -> ApiResult<ItemKind> {
         let encrypted = self.value.get("encrypted_content").and_then(Value::as_str);
         let (carried, sealed) = match encrypted.map(EncryptedContent::read) {
             None => (String::new(), None),
@@ -134,7 +134,7 @@ impl Item<'_> {
     }
 
     /// The texts of a list of parts, one below the other.
-    fn texts(&self, field: &str) -> Result<String, ApiError> {
+    fn texts(&self, field: &str) -> ApiResult<String> {
         let parts = match self.value.get(field) {
             None | Some(Value::Null) => return Ok(String::new()),
             Some(Value::Array(parts)) => parts,
@@ -146,7 +146,7 @@ impl Item<'_> {
             .ok_or_else(|| self.wrong(field, "an array of parts with a 'text'"))
     }
 
-    fn call(&self, field: &str) -> Result<ItemCall, ApiError> {
+    fn call(&self, field: &str) -> ApiResult<ItemCall> {
         let arguments = match self.value.get(field) {
             None | Some(Value::Null) => return Err(self.missing(field)),
             Some(Value::String(arguments)) => arguments.clone(),
@@ -158,7 +158,7 @@ impl Item<'_> {
         Ok(ItemCall { id, name, arguments })
     }
 
-    fn output(&self, ignored: &mut IgnoredFields) -> Result<ItemKind, ApiError> {
+    fn output(&self, ignored: &mut IgnoredFields) -> ApiResult<ItemKind> {
         let content = match self.value.get("output") {
             None => return Err(self.missing("output")),
             Some(Value::Null) => Content::Text(String::new()),
@@ -167,12 +167,7 @@ impl Item<'_> {
         Ok(ItemKind::Output { call: self.text("call_id")?.to_owned(), content })
     }
 
-    fn content(
-        &self,
-        field: &str,
-        content: &Value,
-        ignored: &mut IgnoredFields,
-    ) -> Result<Content, ApiError> {
+    fn content(&self, field: &str, content: &Value, ignored: &mut IgnoredFields) -> ApiResult<Content> {
         match content {
             Value::String(text) => Ok(Content::Text(text.clone())),
             Value::Array(parts) => {
@@ -188,7 +183,7 @@ impl Item<'_> {
     }
 
     /// One part of a message or of an output.
-    fn part(&self, ignored: &mut IgnoredFields) -> Result<ContentPart, ApiError> {
+    fn part(&self, ignored: &mut IgnoredFields) -> ApiResult<ContentPart> {
         let Value::Object(fields) = self.value else { return Err(self.wrong("", "an object")) };
         match self.text("type")? {
             "input_text" | "output_text" | "text" => {
@@ -235,7 +230,7 @@ impl Item<'_> {
         }
     }
 
-    fn refuse_stored_file(&self, fields: &Map<String, Value>) -> Result<(), ApiError> {
+    fn refuse_stored_file(&self, fields: &Map<String, Value>) -> ApiResult<()> {
         match fields.get("file_id") {
             None | Some(Value::Null) => Ok(()),
             Some(_) => {
@@ -253,7 +248,7 @@ impl Item<'_> {
         }
     }
 
-    fn text(&self, field: &str) -> Result<&str, ApiError> {
+    fn text(&self, field: &str) -> ApiResult<&str> {
         match self.value.get(field) {
             None | Some(Value::Null) => Err(self.missing(field)),
             Some(Value::String(text)) => Ok(text),

@@ -5,7 +5,7 @@ use axum::extract::rejection::QueryRejection;
 use hob_conversations::{ConversationItem, FoundItems, ItemOrder, ItemPage};
 use serde::Deserialize;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::push_json;
 
 const DEFAULT_LIMIT: usize = 20;
@@ -20,7 +20,7 @@ pub(crate) struct PageQuery {
 }
 
 /// Which part of a list.
-pub(super) fn parse_page(query: Result<Query<PageQuery>, QueryRejection>) -> Result<ItemPage, ApiError> {
+pub(super) fn parse_page(query: Result<Query<PageQuery>, QueryRejection>) -> ApiResult<ItemPage> {
     let Query(PageQuery { after, limit, order }) =
         query.map_err(|rejection| ApiError::malformed(rejection.body_text()))?;
     let limit = match limit.as_deref() {

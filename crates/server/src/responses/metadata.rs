@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 
 const METADATA_ENTRIES: usize = 16;
 const METADATA_KEY_CHARS: usize = 64;
 const METADATA_VALUE_CHARS: usize = 512;
 
 /// Checks what a caller attaches to a response or a conversation.
-pub(super) fn check_metadata(metadata: Option<&Map<String, Value>>) -> Result<(), ApiError> {
+pub(super) fn check_metadata(metadata: Option<&Map<String, Value>>) -> ApiResult<()> {
     let Some(metadata) = metadata else { return Ok(()) };
     if metadata.len() > METADATA_ENTRIES {
         let message = format!("metadata has {} entries; the limit is {METADATA_ENTRIES}", metadata.len());

@@ -15,7 +15,7 @@ use super::output::OutputForm;
 use super::request::{Continues, CreateRequest, ResponseOptions};
 use super::tools::OfferedTools;
 use super::transcript::Transcript;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::{over_budget, push_json};
 use crate::openai::ignored_fields::IgnoredFields;
 
@@ -49,7 +49,7 @@ pub(super) struct StoredInput {
 }
 
 /// Refuses more items than a request may have, before anything is done with them.
-pub(super) fn check_item_count(count: usize) -> Result<(), ApiError> {
+pub(super) fn check_item_count(count: usize) -> ApiResult<()> {
     match count > MESSAGES {
         true => Err(over_budget(OverBudget::too_many("input", count, "items", MESSAGES))),
         false => Ok(()),
@@ -64,7 +64,7 @@ impl CreateRequest {
         before: &[Value],
         input: Vec<Value>,
         new: &NewResponse,
-    ) -> Result<ReadyRequest, ApiError> {
+    ) -> ApiResult<ReadyRequest> {
         let CreateRequest { mut request, instructions, tools, tool_choice, continues, mut options, .. } =
             self;
         let (mut form, mut ignored, echo) = (self.form, self.ignored, self.echo);

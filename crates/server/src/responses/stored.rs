@@ -17,16 +17,16 @@ use super::item_ids::conversation_items;
 use super::item_pages::{PageQuery, item_list, nothing_after, page_of, parse_page};
 use super::owner_of;
 use crate::answer::json_response;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::limits::body::rendered;
 use crate::limits::peer_share::PeerKey;
 use crate::request_context::RequestContext;
-use crate::state::ServerState;
+use crate::state::{ServerState, SharedState};
 
 /// The id in the path.
 pub(super) type Id = Result<Path<String>, PathRejection>;
 
-pub(super) fn read_id(id: Id) -> Result<String, ApiError> {
+pub(super) fn read_id(id: Id) -> ApiResult<String> {
     let Path(id) = id.map_err(|rejection| ApiError::malformed(rejection.body_text()))?;
     Ok(id)
 }
@@ -47,15 +47,15 @@ pub(super) struct CallerStore {
 }
 
 impl CallerStore {
-    pub(super) fn of(state: &ServerState, request: &Request) -> Result<Self, ApiError> {
+    pub(super) fn of(state: &ServerState, request: &Request) -> ApiResult<Self> {
         let store = state.responses.clone().ok_or_else(ApiError::no_response_store)?;
         let extensions = request.extensions();
         Ok(CallerStore { store, owner: owner_of(extensions), peer: RequestContext::peer_key(extensions) })
     }
 
     /// Blocks.
-    fn find(&self, id: &str) -> Result<StoredResponse, ApiError> {
-        let found = self.store.find(&self.owner, id).map_err(|error| ApiError::store_failed(&error))?;
+    fn find(&self, id: &str) -> ApiResult<StoredResponse> {
+        let found = self.store.find(&self.owner, id).map_err(ApiError::store_failed)?;
         found.ok_or_else(|| ApiError::no_such_response(id))
     }
 
@@ -63,24 +63,24 @@ impl CallerStore {
     pub(super) async fn answer(
         self,
         state: &ServerState,
-        render: impl Fn(&CallerStore) -> Result<Vec<u8>, ApiError> + Send + Sync + 'static,
-    ) -> Result<Response, ApiError> {
+        render: impl Fn(&CallerStore) -> ApiResult<Vec<u8>> + Send + Sync + 'static,
+    ) -> ApiResult<Response> {
         let peer = self.peer;
         let body = rendered(&state.blocking, &state.body_reader, peer, move || render(&self)).await?;
         Ok(json_response(body))
     }
 
-    async fn show(self, state: &ServerState, id: String) -> Result<Response, ApiError> {
+    async fn show(self, state: &ServerState, id: String) -> ApiResult<Response> {
         self.answer(state, move |stored| body(stored.find(&id)?)).await
     }
 }
 
 pub(crate) async fn show(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     query: Result<Query<ShowQuery>, QueryRejection>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let stored = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     let Query(query) = query.map_err(|rejection| ApiError::malformed(rejection.body_text()))?;
@@ -106,11 +106,7 @@ pub(crate) async fn show(
     ))
 }
 
-pub(crate) async fn delete(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn delete(State(state): SharedState, id: Id, request: Request) -> ApiResult<Json<Value>> {
     let CallerStore { store, owner, .. } = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     if let Some(run) = state.background.find(&owner, &id) {
@@ -118,22 +114,15 @@ pub(crate) async fn delete(
         state.background.forget(&id);
     }
     let deleted = id.clone();
-    let was_there = state
-        .blocking
-        .run(move || store.delete(&owner, &deleted))
-        .await
-        .map_err(|error| ApiError::store_failed(&error))?;
+    let was_there =
+        state.blocking.run(move || store.delete(&owner, &deleted)).await.map_err(ApiError::store_failed)?;
     match was_there {
         true => Ok(Json(json!({ "id": id, "object": "response", "deleted": true }))),
         false => Err(ApiError::no_such_response(&id)),
     }
 }
 
-pub(crate) async fn cancel(
-    State(state): State<Arc<ServerState>>,
-    id: Id,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn cancel(State(state): SharedState, id: Id, request: Request) -> ApiResult<Response> {
     let stored = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     if let Some(run) = state.background.find(&stored.owner, &id) {
@@ -147,7 +136,7 @@ pub(crate) async fn cancel(
 
 impl CallerStore {
     /// Cancels a response that does not run here: another process writes it, which then stops, or none does since a crash. Blocks.
-    fn cancel(&self, id: &str) -> Result<(), ApiError> {
+    fn cancel(&self, id: &str) -> ApiResult<()> {
         let response = self.find(id)?;
         let mut object = parse(&response.body)?;
         if object["background"] != true {
@@ -159,18 +148,18 @@ impl CallerStore {
             let cancelled = StoredResponse { body: object.to_string(), lease: None, ..response };
             self.store
                 .update(&self.owner, &cancelled, None, SystemTime::now())
-                .map_err(|error| ApiError::store_failed(&error))?;
+                .map_err(ApiError::store_failed)?;
         }
         Ok(())
     }
 }
 
 pub(crate) async fn input_items(
-    State(state): State<Arc<ServerState>>,
+    State(state): SharedState,
     id: Id,
     query: Result<Query<PageQuery>, QueryRejection>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> ApiResult<Response> {
     let stored = CallerStore::of(&state, &request)?;
     let id = read_id(id)?;
     let page = parse_page(query)?;
@@ -185,7 +174,7 @@ pub(crate) async fn input_items(
 }
 
 /// A stored response as a body. One whose lease has expired has failed.
-fn body(response: StoredResponse) -> Result<Vec<u8>, ApiError> {
+fn body(response: StoredResponse) -> ApiResult<Vec<u8>> {
     if response.lease != Some(ResponseLease::Expired) {
         return Ok(response.body.into_bytes());
     }

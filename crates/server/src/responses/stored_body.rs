@@ -15,7 +15,7 @@ use hob_conversations::{
     StoredResponse,
 };
 use hob_core::{AnswerWarning, Backoff};
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use http_body::{Body, Frame};
 
 use super::conversation_lock::ConversationLock;
@@ -119,7 +119,7 @@ impl Keeper {
         StoredParts { response, append, stores, place, is_repeated: false }
     }
 
-    fn write_now(&self, parts: &StoredParts) -> Result<Appended, DatabaseError> {
+    fn write_now(&self, parts: &StoredParts) -> DbResult<Appended> {
         let now = SystemTime::now();
         let StoredParts { response, append, .. } = parts;
         let append = append.as_ref();
@@ -145,7 +145,7 @@ impl Keeper {
     }
 
     /// What was not stored.
-    fn lost(&self, parts: &StoredParts, written: Result<Appended, DatabaseError>) -> Vec<AnswerWarning> {
+    fn lost(&self, parts: &StoredParts, written: DbResult<Appended>) -> Vec<AnswerWarning> {
         let mut is_stored = parts.stores == self.stores_response;
         let mut is_added = true;
         match written {

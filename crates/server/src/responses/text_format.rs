@@ -7,7 +7,7 @@ use hob_core::{JsonSchema, ResponseFormat};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::openai::tools::require_object;
 
@@ -51,7 +51,7 @@ impl Default for TextOptions {
 }
 
 impl WireText {
-    pub(super) fn resolve(self, ignored: &mut IgnoredFields) -> Result<TextOptions, ApiError> {
+    pub(super) fn resolve(self, ignored: &mut IgnoredFields) -> ApiResult<TextOptions> {
         let WireText { format, verbosity, rest } = self;
         ignored.note_all("text", &rest);
         let (format, shown) = match format {
@@ -67,7 +67,7 @@ impl WireText {
 }
 
 impl WireFormat {
-    fn resolve(self, ignored: &mut IgnoredFields) -> Result<(ResponseFormat, Value), ApiError> {
+    fn resolve(self, ignored: &mut IgnoredFields) -> ApiResult<(ResponseFormat, Value)> {
         ignored.note_all("text.format", &self.rest);
         match self.kind.as_str() {
             "text" => Ok((ResponseFormat::Text, json!({ "type": "text" }))),

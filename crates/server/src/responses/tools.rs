@@ -5,7 +5,7 @@ use hob_core::{ToolChoice, ToolDefinition};
 use serde_json::{Map, Value};
 
 use super::custom_tools::{self, CustomFormat};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::openai::tools::AllowedTools;
 
@@ -27,14 +27,14 @@ impl OfferedTools {
         path: &str,
         tools: &[Value],
         ignored: &mut IgnoredFields,
-    ) -> Result<(), ApiError> {
+    ) -> ApiResult<()> {
         for (index, tool) in tools.iter().enumerate() {
             self.add(&format!("{path}[{index}]"), tool, ignored)?;
         }
         Ok(())
     }
 
-    fn add(&mut self, path: &str, tool: &Value, ignored: &mut IgnoredFields) -> Result<(), ApiError> {
+    fn add(&mut self, path: &str, tool: &Value, ignored: &mut IgnoredFields) -> ApiResult<()> {
         let Value::Object(fields) = tool else {
             return Err(ApiError::invalid(path, format!("{path}: expected an object")));
         };
@@ -74,11 +74,7 @@ impl OfferedTools {
     }
 
     /// Reads `tool_choice`. A choice among some tools takes the others away.
-    pub(super) fn choose(
-        &mut self,
-        choice: &Value,
-        agent_has_tools: bool,
-    ) -> Result<Option<ToolChoice>, ApiError> {
+    pub(super) fn choose(&mut self, choice: &Value, agent_has_tools: bool) -> ApiResult<Option<ToolChoice>> {
         let invalid = |message: String| Err(ApiError::invalid("tool_choice", message));
         let has_any = agent_has_tools || !self.definitions.is_empty();
         match choice {
@@ -115,7 +111,7 @@ impl OfferedTools {
     }
 
     /// Keeps only the tools that an `allowed_tools` choice lists.
-    fn allow(&mut self, choice: &Value) -> Result<ToolChoice, ApiError> {
+    fn allow(&mut self, choice: &Value) -> ApiResult<ToolChoice> {
         let allowed = AllowedTools::read("tool_choice", choice, |tool| tool["name"].as_str())?;
         self.custom.retain(|name| allowed.names.contains(&name.as_str()));
         allowed.choose(&mut self.definitions)
@@ -134,7 +130,7 @@ impl<'a> Fields<'a> {
         ApiError::invalid(format!("{path}.{field}"), format!("{path}.{field}: expected {expected}"))
     }
 
-    fn text(&self, field: &str) -> Result<Option<&'a str>, ApiError> {
+    fn text(&self, field: &str) -> ApiResult<Option<&'a str>> {
         match self.fields.get(field) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -142,20 +138,20 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn required_text(&self, field: &str) -> Result<&'a str, ApiError> {
+    fn required_text(&self, field: &str) -> ApiResult<&'a str> {
         let path = self.path;
         self.text(field)?
             .ok_or_else(|| ApiError::invalid(format!("{path}.{field}"), format!("{path}.{field} is missing")))
     }
 
-    fn name(&self) -> Result<String, ApiError> {
+    fn name(&self) -> ApiResult<String> {
         match self.required_text("name")? {
             "" => Err(ApiError::invalid(format!("{}.name", self.path), "a tool needs a name")),
             name => Ok(name.to_owned()),
         }
     }
 
-    fn flag(&self, field: &str) -> Result<Option<bool>, ApiError> {
+    fn flag(&self, field: &str) -> ApiResult<Option<bool>> {
         match self.fields.get(field) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
@@ -163,7 +159,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn schema(&self, field: &str) -> Result<Option<Value>, ApiError> {
+    fn schema(&self, field: &str) -> ApiResult<Option<Value>> {
         match self.fields.get(field) {
             None | Some(Value::Null) => Ok(None),
             Some(schema @ Value::Object(_)) => Ok(Some(schema.clone())),
@@ -172,7 +168,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The format of a custom tool; `None` for any text.
-    fn format(&self) -> Result<Option<CustomFormat>, ApiError> {
+    fn format(&self) -> ApiResult<Option<CustomFormat>> {
         let fields = match self.fields.get("format") {
             None | Some(Value::Null) => return Ok(None),
             Some(Value::Object(fields)) => fields,

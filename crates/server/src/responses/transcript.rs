@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::custom_tools;
 use super::input::{Item, ItemCall, ItemKind};
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::openai::content::split_result;
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::turns;
@@ -45,7 +45,7 @@ impl Transcript {
         path: fmt::Arguments<'_>,
         item: &Value,
         ignored: &mut IgnoredFields,
-    ) -> Result<(), ApiError> {
+    ) -> ApiResult<()> {
         match (Item { path, value: item }).read(ignored)? {
             ItemKind::Message { role: Role::Assistant, content } => self.say(content),
             ItemKind::Message { role, content } => self.add(Message::new(role, content)),

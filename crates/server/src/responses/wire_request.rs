@@ -15,7 +15,7 @@ use super::metadata::check_metadata;
 use super::output::OutputForm;
 use super::request::{Continues, CreateRequest, ResponseOptions, Truncation};
 use super::text_format::WireText;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::openai::chat_request::{whole_within, within};
 use crate::openai::ignored_fields::IgnoredFields;
@@ -175,13 +175,13 @@ struct ReasoningWish {
 
 impl CreateRequest {
     /// Parses a body. The error names the field.
-    pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+    pub(super) fn parse(body: &[u8]) -> ApiResult<Self> {
         read::<WireRequest>(body)?.resolve()
     }
 }
 
 impl WireRequest {
-    fn resolve(mut self) -> Result<CreateRequest, ApiError> {
+    fn resolve(mut self) -> ApiResult<CreateRequest> {
         let mut ignored = IgnoredFields::default();
         let model = required_model(self.model.take())?;
         if !self.prompt.is_null() {
@@ -278,7 +278,7 @@ impl WireRequest {
         })
     }
 
-    fn input_items(&mut self) -> Result<Vec<Value>, ApiError> {
+    fn input_items(&mut self) -> ApiResult<Vec<Value>> {
         match self.input.take() {
             Some(WireInput::Text(text)) => Ok(vec![json!({
                 "type": "message",
@@ -294,7 +294,7 @@ impl WireRequest {
         }
     }
 
-    fn continues(&mut self) -> Result<Continues, ApiError> {
+    fn continues(&mut self) -> ApiResult<Continues> {
         let previous = self.previous_response_id.take();
         match (previous, self.conversation.take()) {
             (None, None) => Ok(Continues::Nothing),
@@ -309,7 +309,7 @@ impl WireRequest {
         }
     }
 
-    fn options(&self) -> Result<ResponseOptions, ApiError> {
+    fn options(&self) -> ApiResult<ResponseOptions> {
         let truncation = match self.truncation.as_deref() {
             None | Some("disabled") => Truncation::Disabled,
             Some("auto") => Truncation::Auto,
@@ -329,7 +329,7 @@ impl WireRequest {
     }
 
     /// The fields that an engine gets as they are.
-    fn passed_on(&mut self, ignored: &mut IgnoredFields) -> Result<Map<String, Value>, ApiError> {
+    fn passed_on(&mut self, ignored: &mut IgnoredFields) -> ApiResult<Map<String, Value>> {
         let mut extra = std::mem::take(&mut self.extra);
         extra.retain(|field, value| {
             let is_ours =
@@ -343,11 +343,7 @@ impl WireRequest {
     }
 
     /// Reads `reasoning`, and takes it: the effort and the summary that are wanted.
-    fn reasoning(
-        &mut self,
-        form: &mut OutputForm,
-        ignored: &mut IgnoredFields,
-    ) -> Result<ReasoningWish, ApiError> {
+    fn reasoning(&mut self, form: &mut OutputForm, ignored: &mut IgnoredFields) -> ApiResult<ReasoningWish> {
         let Some(WireReasoning { effort, summary, generate_summary, rest }) = self.reasoning.take() else {
             return Ok(ReasoningWish::default());
         };

@@ -7,7 +7,7 @@ mod sqlite;
 use std::sync::Arc;
 
 use hob_core::Moment;
-use hob_db::{DatabaseError, Storage};
+use hob_db::{DbResult, Storage};
 
 pub use copy::COPY_TABLES;
 pub use postgres::{POSTGRES_MIGRATIONS, PostgresSourceStore};
@@ -33,10 +33,10 @@ pub struct PageSnapshot {
 /// Every call blocks.
 pub trait SourceStore: Send + Sync {
     /// What is known of the page with a name.
-    fn page(&self, name: &str) -> Result<Option<PageSnapshot>, DatabaseError>;
+    fn page(&self, name: &str) -> DbResult<Option<PageSnapshot>>;
 
     /// Replaces what is known of a page.
-    fn save_page(&self, name: &str, page: &PageSnapshot) -> Result<(), DatabaseError>;
+    fn save_page(&self, name: &str, page: &PageSnapshot) -> DbResult<()>;
 }
 
 /// The store in a database. Creates nothing until something is saved.

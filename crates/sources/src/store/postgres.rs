@@ -1,7 +1,7 @@
 //! The store in PostgreSQL.
 
 use hob_core::Moment;
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use hob_db::postgres::{PostgresDatabase, PostgresMigrations, SqlText};
 
 use super::{MAX_PAGES, PageSnapshot, SourceStore};
@@ -25,7 +25,7 @@ impl PostgresSourceStore {
 }
 
 impl SourceStore for PostgresSourceStore {
-    fn page(&self, name: &str) -> Result<Option<PageSnapshot>, DatabaseError> {
+    fn page(&self, name: &str) -> DbResult<Option<PageSnapshot>> {
         self.database.read(|transaction| {
             let sql = "SELECT address, earlier, earlier_read, latest, window_began FROM source_page WHERE name = $1";
             let Some(row) = transaction.query_opt(sql, &[&SqlText(name)])? else { return Ok(None) };
@@ -39,7 +39,7 @@ impl SourceStore for PostgresSourceStore {
         })
     }
 
-    fn save_page(&self, name: &str, page: &PageSnapshot) -> Result<(), DatabaseError> {
+    fn save_page(&self, name: &str, page: &PageSnapshot) -> DbResult<()> {
         let PageSnapshot { address, earlier, earlier_read, latest, window_began } = page;
         self.database.write(|transaction| {
             let sql = "INSERT INTO source_page (name, address, earlier, earlier_read, latest, window_began)

@@ -1,7 +1,7 @@
 //! The store in SQLite.
 
 use hob_core::Moment;
-use hob_db::{DatabaseError, LazyDatabase, Migrations};
+use hob_db::{DbResult, LazyDatabase, Migrations};
 use rusqlite::{OptionalExtension, params};
 
 use super::{MAX_PAGES, PageSnapshot, SourceStore};
@@ -25,7 +25,7 @@ impl SqliteSourceStore {
 }
 
 impl SourceStore for SqliteSourceStore {
-    fn page(&self, name: &str) -> Result<Option<PageSnapshot>, DatabaseError> {
+    fn page(&self, name: &str) -> DbResult<Option<PageSnapshot>> {
         let Some(database) = self.database.find()? else { return Ok(None) };
         database.read(|connection| {
             let sql = "SELECT address, earlier, earlier_read, latest, window_began FROM source_page WHERE name = ?1";
@@ -43,7 +43,7 @@ impl SourceStore for SqliteSourceStore {
         })
     }
 
-    fn save_page(&self, name: &str, page: &PageSnapshot) -> Result<(), DatabaseError> {
+    fn save_page(&self, name: &str, page: &PageSnapshot) -> DbResult<()> {
         let PageSnapshot { address, earlier, earlier_read, latest, window_began } = page;
         self.database.open()?.write(|transaction| {
             let sql = "INSERT OR REPLACE INTO source_page

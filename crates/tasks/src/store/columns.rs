@@ -132,7 +132,7 @@ pub(super) fn run_cause(word: &str) -> RunCause {
 }
 
 pub(super) fn run_outcome(word: Option<&str>) -> Option<RunOutcome> {
-    RunOutcome::ALL.into_iter().find(|outcome| Some(outcome.as_str()) == word)
+    word.and_then(RunOutcome::parse)
 }
 
 fn from_json<T: serde::de::DeserializeOwned>(

@@ -10,7 +10,7 @@ mod sqlite;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_db::{ChangeWatch, DatabaseError, Storage};
+use hob_db::{ChangeWatch, DbResult, Storage};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::task::{RunOutcome, Task, TaskRun};
@@ -32,47 +32,37 @@ pub trait TaskStore: Send + Sync {
     /// Whether there is anything to read. Creates nothing.
     fn exists(&self) -> bool;
 
-    fn insert(&self, task: &Task) -> Result<(), DatabaseError> {
+    fn insert(&self, task: &Task) -> DbResult<()> {
         self.insert_all(std::slice::from_ref(task))
     }
 
     /// All or none.
-    fn insert_all(&self, tasks: &[Task]) -> Result<(), DatabaseError>;
+    fn insert_all(&self, tasks: &[Task]) -> DbResult<()>;
 
-    fn get(&self, id: &TaskId) -> Result<Option<Task>, DatabaseError>;
+    fn get(&self, id: &TaskId) -> DbResult<Option<Task>>;
 
     /// All tasks, or those in one state: the next to run first, then the newest.
-    fn list(&self, status: Option<TaskStatus>) -> Result<Vec<Task>, DatabaseError>;
+    fn list(&self, status: Option<TaskStatus>) -> DbResult<Vec<Task>>;
 
     /// The newest runs of a task, newest first.
-    fn runs(&self, id: &TaskId, limit: usize) -> Result<Vec<TaskRun>, DatabaseError>;
+    fn runs(&self, id: &TaskId, limit: usize) -> DbResult<Vec<TaskRun>>;
 
     /// Deletes a task and its runs. The process that runs it notices when it renews its lease. Returns `false` if there is no
     /// such task.
-    fn delete(&self, id: &TaskId) -> Result<bool, DatabaseError>;
+    fn delete(&self, id: &TaskId) -> DbResult<bool>;
 
     /// Pauses, resumes or cancels. A resumed task skips the slots of its pause, except a date, and no slot runs twice even if the
     /// clock was put back.
-    fn change(
-        &self,
-        id: &TaskId,
-        change: TaskChange,
-        now: Timestamp,
-    ) -> Result<Result<Task, TaskError>, DatabaseError>;
+    fn change(&self, id: &TaskId, change: TaskChange, now: Timestamp) -> DbResult<Result<Task, TaskError>>;
 
     /// Watches changes of other processes; `None` if there can be none.
-    fn watch(&self) -> Result<Option<ChangeWatch>, DatabaseError>;
+    fn watch(&self) -> DbResult<Option<ChangeWatch>>;
 
     /// When the next task is due.
-    fn next_due(&self) -> Result<Option<Timestamp>, DatabaseError>;
+    fn next_due(&self) -> DbResult<Option<Timestamp>>;
 
     /// Claims at most `limit` due tasks, the longest waiting first.
-    fn claim_due(
-        &self,
-        now: Timestamp,
-        limit: usize,
-        claimant: &Claimant,
-    ) -> Result<Vec<Claimed>, DatabaseError>;
+    fn claim_due(&self, now: Timestamp, limit: usize, claimant: &Claimant) -> DbResult<Vec<Claimed>>;
 
     /// Claims a run outside the schedule, which does not change.
     fn claim_now(
@@ -80,27 +70,21 @@ pub trait TaskStore: Send + Sync {
         id: &TaskId,
         now: Timestamp,
         claimant: &Claimant,
-    ) -> Result<Result<Claimed, TaskError>, DatabaseError>;
+    ) -> DbResult<Result<Claimed, TaskError>>;
 
     /// Extends the lease of an active run.
-    fn renew(&self, run: i64, now: Timestamp, claimant: &Claimant) -> Result<Renewal, DatabaseError>;
+    fn renew(&self, run: i64, now: Timestamp, claimant: &Claimant) -> DbResult<Renewal>;
 
     /// Records how a run ended, and when its task is due next. Returns `false` if the lease was lost; then nothing is written.
-    fn finish(
-        &self,
-        run: i64,
-        result: &RunResult,
-        now: Timestamp,
-        claimant: &Claimant,
-    ) -> Result<bool, DatabaseError>;
+    fn finish(&self, run: i64, result: &RunResult, now: Timestamp, claimant: &Claimant) -> DbResult<bool>;
 
     /// Records runs with an expired lease as interrupted, and returns them. A lease beyond `longest_lease` is from before the
     /// clock was put back.
-    fn expire_leases(&self, now: Timestamp, longest_lease: Duration) -> Result<Vec<TaskRun>, DatabaseError>;
+    fn expire_leases(&self, now: Timestamp, longest_lease: Duration) -> DbResult<Vec<TaskRun>>;
 
     /// Recalculates active tasks that wait for a time that the clock showed by mistake, and returns them. The caller waits until
     /// the clock is steady: a clock that is briefly behind must not undo what was settled.
-    fn recalculate_carried_ahead(&self, now: Timestamp) -> Result<Vec<Recalculated>, DatabaseError>;
+    fn recalculate_carried_ahead(&self, now: Timestamp) -> DbResult<Vec<Recalculated>>;
 }
 
 /// A process that runs tasks.

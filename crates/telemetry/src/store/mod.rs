@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_core::{Moment, RequestSource, UtcDay};
-use hob_db::{DatabaseError, Storage};
+use hob_db::{DbResult, Storage};
 
 use crate::call_page::{CallPage, CallQuery};
 use crate::call_record::CallRecord;
@@ -32,39 +32,39 @@ pub use sqlite::{MIGRATIONS, SqliteTelemetryStore};
 /// In all reports, `since` is the first day; `None` is the beginning.
 pub trait TelemetryStore: Send + Sync {
     /// Records all or none. Cloud calls are charged with `prices`.
-    fn record_batch(&self, batch: &[Inference], prices: &Prices) -> Result<(), DatabaseError>;
+    fn record_batch(&self, batch: &[Inference], prices: &Prices) -> DbResult<()>;
 
-    fn overview(&self, since: Option<UtcDay>) -> Result<CallOverview, DatabaseError>;
+    fn overview(&self, since: Option<UtcDay>) -> DbResult<CallOverview>;
 
     /// The models with the most calls.
-    fn top_models(&self, since: Option<UtcDay>, most: usize) -> Result<Vec<ModelFigures>, DatabaseError>;
+    fn top_models(&self, since: Option<UtcDay>, most: usize) -> DbResult<Vec<ModelFigures>>;
 
     /// Most calls first.
-    fn engines(&self, since: Option<UtcDay>) -> Result<Vec<EngineFigures>, DatabaseError>;
+    fn engines(&self, since: Option<UtcDay>) -> DbResult<Vec<EngineFigures>>;
 
     /// Most calls first.
-    fn agents(&self, since: Option<UtcDay>) -> Result<Vec<AgentFigures>, DatabaseError>;
+    fn agents(&self, since: Option<UtcDay>) -> DbResult<Vec<AgentFigures>>;
 
     /// Most calls first.
-    fn keys(&self, since: Option<UtcDay>) -> Result<Vec<KeyFigures>, DatabaseError>;
+    fn keys(&self, since: Option<UtcDay>) -> DbResult<Vec<KeyFigures>>;
 
     /// The last `days` days including today, oldest first, also without calls.
-    fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, DatabaseError>;
+    fn per_day(&self, days: u32, now: SystemTime) -> DbResult<Vec<DayFigures>>;
 
     /// The speeds of the `most` models with the most calls since a day.
-    fn speeds(&self, since: UtcDay, most: u32) -> Result<Vec<ModelSpeed>, DatabaseError>;
+    fn speeds(&self, since: UtcDay, most: u32) -> DbResult<Vec<ModelSpeed>>;
 
     /// The input of the savings, with the timings of the last days.
-    fn served(&self, today: UtcDay) -> Result<ServedTotals, DatabaseError>;
+    fn served(&self, today: UtcDay) -> DbResult<ServedTotals>;
 
     /// The last `most` calls, newest first.
-    fn recent(&self, most: usize) -> Result<Vec<CallRecord>, DatabaseError>;
+    fn recent(&self, most: usize) -> DbResult<Vec<CallRecord>>;
 
     /// The newest calls that match, and where the next page begins.
-    fn call_page(&self, query: &CallQuery) -> Result<CallPage, DatabaseError>;
+    fn call_page(&self, query: &CallQuery) -> DbResult<CallPage>;
 
     /// The last call of a run since a moment.
-    fn find_run(&self, run: &str, since: Moment) -> Result<Option<CallRecord>, DatabaseError>;
+    fn find_run(&self, run: &str, since: Moment) -> DbResult<Option<CallRecord>>;
 
     /// The last completed call since a moment, except some sources and runs.
     fn last_complete(
@@ -72,26 +72,26 @@ pub trait TelemetryStore: Send + Sync {
         since: Moment,
         except_sources: &[RequestSource],
         except_runs: &[&str],
-    ) -> Result<Option<CallRecord>, DatabaseError>;
+    ) -> DbResult<Option<CallRecord>>;
 
     /// The next calls after `position`.
-    fn page_after(&self, position: ExportPosition) -> Result<ExportPage, DatabaseError>;
+    fn page_after(&self, position: ExportPosition) -> DbResult<ExportPage>;
 
     /// Deletes the oldest day before `oldest_kept`. One day at a time, so that other writers do not wait.
-    fn delete_oldest(&self, oldest_kept: UtcDay) -> Result<DayDeletion, DatabaseError>;
+    fn delete_oldest(&self, oldest_kept: UtcDay) -> DbResult<DayDeletion>;
 
     /// Deletes all calls, and returns their number.
-    fn clear(&self) -> Result<u64, DatabaseError>;
+    fn clear(&self) -> DbResult<u64>;
 
     /// Flushes records to the disk.
-    fn sync(&self) -> Result<(), DatabaseError>;
+    fn sync(&self) -> DbResult<()>;
 
     /// Moves the write-ahead log into the database.
-    fn checkpoint(&self) -> Result<(), DatabaseError>;
+    fn checkpoint(&self) -> DbResult<()>;
 }
 
 /// The store in a database, which is created if necessary.
-pub(crate) fn open(storage: &Storage) -> Result<Arc<dyn TelemetryStore>, DatabaseError> {
+pub(crate) fn open(storage: &Storage) -> DbResult<Arc<dyn TelemetryStore>> {
     Ok(match storage {
         Storage::Sqlite(database) => Arc::new(SqliteTelemetryStore::new(database.open()?)),
         Storage::Postgres(database) => Arc::new(PostgresTelemetryStore::new(database.clone())),
@@ -99,12 +99,12 @@ pub(crate) fn open(storage: &Storage) -> Result<Arc<dyn TelemetryStore>, Databas
 }
 
 /// The store in an existing database. Creates nothing.
-pub fn find_telemetry_store(storage: &Storage) -> Result<Option<Arc<dyn TelemetryStore>>, DatabaseError> {
+pub fn find_telemetry_store(storage: &Storage) -> DbResult<Option<Arc<dyn TelemetryStore>>> {
     if storage.exists() { open(storage).map(Some) } else { Ok(None) }
 }
 
 /// Whether an answer of an engine was ever recorded. Creates and migrates no file.
-pub fn has_answered(storage: &Storage, engine: &str) -> Result<bool, DatabaseError> {
+pub fn has_answered(storage: &Storage, engine: &str) -> DbResult<bool> {
     match storage {
         Storage::Sqlite(database) => sqlite::has_answered(database.path(), engine),
         Storage::Postgres(database) => PostgresTelemetryStore::new(database.clone()).has_answered(engine),

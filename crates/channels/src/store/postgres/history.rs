@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row, SqlText};
 
 use crate::store::{Exchange, HistoryLine, MAX_LINES, MAX_THREAD_LINES, RecentLine, Speaker, ThreadKey};
 
@@ -12,7 +12,7 @@ pub(super) fn last_lines(
     transaction: &mut PostgresTransaction<'_>,
     thread: ThreadKey<'_>,
     most: usize,
-) -> Result<Vec<HistoryLine>, QueryError> {
+) -> QueryResult<Vec<HistoryLine>> {
     let most = i64::try_from(most).unwrap_or(i64::MAX).min(MAX_THREAD_LINES);
     let rows = transaction.query(
         "SELECT speaker, sender, content FROM conversation_line
@@ -40,7 +40,7 @@ pub(super) fn add_exchange(
     thread: ThreadKey<'_>,
     exchange: Exchange<'_>,
     now: SystemTime,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     lock(transaction, thread)?;
     let (channel, conversation) = (SqlText(thread.channel), SqlText(thread.conversation));
     let rows = transaction.query(
@@ -67,7 +67,7 @@ pub(super) fn add_sent(
     thread: ThreadKey<'_>,
     content: &str,
     now: SystemTime,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     lock(transaction, thread)?;
     let row = transaction.query_one(
         "INSERT INTO conversation_line (channel, conversation, speaker, sender, content, said)
@@ -84,10 +84,7 @@ pub(super) fn add_sent(
 }
 
 /// The last lines of all conversations, newest first.
-pub(super) fn recent(
-    transaction: &mut PostgresTransaction<'_>,
-    most: usize,
-) -> Result<Vec<RecentLine>, QueryError> {
+pub(super) fn recent(transaction: &mut PostgresTransaction<'_>, most: usize) -> QueryResult<Vec<RecentLine>> {
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let rows = transaction.query(
         "SELECT channel, conversation, speaker, sender, content, said FROM conversation_line ORDER BY id DESC LIMIT $1",
@@ -111,7 +108,7 @@ pub(super) fn recent(
 }
 
 /// Two processes that write to one conversation take turns, so that the limit of its lines holds.
-fn lock(transaction: &mut PostgresTransaction<'_>, thread: ThreadKey<'_>) -> Result<(), QueryError> {
+fn lock(transaction: &mut PostgresTransaction<'_>, thread: ThreadKey<'_>) -> QueryResult<()> {
     transaction
         .lock(&format!("hob.channel.{}.{}", thread.channel, thread.conversation).replace('\0', "\u{1f}"))
 }
@@ -121,7 +118,7 @@ fn trim(
     transaction: &mut PostgresTransaction<'_>,
     thread: ThreadKey<'_>,
     last: Option<i64>,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     let (channel, conversation) = (SqlText(thread.channel), SqlText(thread.conversation));
     transaction.execute(
         "DELETE FROM conversation_line WHERE channel = $1 AND conversation = $2 AND id <= (

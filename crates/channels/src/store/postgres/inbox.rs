@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, SERVER_CLOCK, SqlText, TransactionEnd};
+use hob_db::postgres::{PostgresTransaction, QueryResult, SERVER_CLOCK, SqlText, TransactionEnd};
 
 use crate::store::{MAX_REMEMBERED, UnsettledMessage};
 
@@ -12,7 +12,7 @@ pub(super) fn take(
     identity: &str,
     message: &str,
     now: SystemTime,
-) -> Result<Option<i64>, QueryError> {
+) -> QueryResult<Option<i64>> {
     // A conflict alone would use up a number each time, and numbers decide which messages are forgotten.
     let row = transaction.query_opt(
         "INSERT INTO channel_inbox (identity, message, received)
@@ -34,7 +34,7 @@ pub(super) fn take_again(
     identity: &str,
     message: &str,
     now: SystemTime,
-) -> Result<Option<i64>, QueryError> {
+) -> QueryResult<Option<i64>> {
     if let Some(id) = take(transaction, identity, message, now)? {
         return Ok(Some(id));
     }
@@ -49,7 +49,7 @@ pub(super) fn settle_unconfirmed(
     transaction: &mut PostgresTransaction<'_>,
     id: i64,
     identity: &str,
-) -> Result<Option<String>, QueryError> {
+) -> QueryResult<Option<String>> {
     let sql = format!(
         "INSERT INTO channel_inbox AS inbox (id, identity, message, received)
          VALUES ($1, $2, NULL, {SERVER_CLOCK})
@@ -62,10 +62,7 @@ pub(super) fn settle_unconfirmed(
 }
 
 /// Returns the number of this transaction if it settles the message; `None` if that was done already.
-pub(super) fn settle(
-    transaction: &mut PostgresTransaction<'_>,
-    id: i64,
-) -> Result<Option<String>, QueryError> {
+pub(super) fn settle(transaction: &mut PostgresTransaction<'_>, id: i64) -> QueryResult<Option<String>> {
     let settled = transaction.query_opt(
         "UPDATE channel_inbox SET message = NULL WHERE id = $1 AND message IS NOT NULL
          RETURNING pg_current_xact_id()::text",
@@ -79,25 +76,19 @@ pub(super) fn was_settled_by(
     transaction: &mut PostgresTransaction<'_>,
     id: i64,
     number: &str,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let row =
         "SELECT 1 FROM channel_inbox WHERE xmin = ($1::text::xid8)::xid AND id = $2 AND message IS NULL";
     Ok(transaction.end_of_writer(number, row, &[&id])? == TransactionEnd::Committed)
 }
 
-pub(super) fn reopen(
-    transaction: &mut PostgresTransaction<'_>,
-    id: i64,
-    message: &str,
-) -> Result<(), QueryError> {
+pub(super) fn reopen(transaction: &mut PostgresTransaction<'_>, id: i64, message: &str) -> QueryResult<()> {
     transaction
         .execute("UPDATE channel_inbox SET message = $2 WHERE id = $1", &[&id, &SqlText(message)])
         .map(drop)
 }
 
-pub(super) fn unsettled(
-    transaction: &mut PostgresTransaction<'_>,
-) -> Result<Vec<UnsettledMessage>, QueryError> {
+pub(super) fn unsettled(transaction: &mut PostgresTransaction<'_>) -> QueryResult<Vec<UnsettledMessage>> {
     let rows = transaction
         .query("SELECT id, message FROM channel_inbox WHERE message IS NOT NULL ORDER BY id", &[])?;
     rows.iter()

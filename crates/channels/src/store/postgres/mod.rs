@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_db::postgres::{PostgresDatabase, PostgresMigrations};
-use hob_db::{ChangeWatch, DatabaseError, Durability};
+use hob_db::{ChangeWatch, DbResult, Durability};
 use parking_lot::Mutex;
 
 use super::pairing::{ApprovedSender, NewPairing, PairingOutcome, PairingStore, PendingSender, SenderKey};
@@ -60,12 +60,7 @@ impl PostgresChannelStore {
 }
 
 impl ChannelStore for PostgresChannelStore {
-    fn take(
-        &self,
-        identity: Option<&str>,
-        message: &str,
-        now: SystemTime,
-    ) -> Result<Option<i64>, DatabaseError> {
+    fn take(&self, identity: Option<&str>, message: &str, now: SystemTime) -> DbResult<Option<i64>> {
         // A message that its channel gives nothing to be known by gets an identity of its own, so that it is found if the commit is
         // not confirmed.
         let identity = identity.map_or_else(|| format!("hob-{:032x}", fastrand::u128(..)), str::to_owned);
@@ -89,7 +84,7 @@ impl ChannelStore for PostgresChannelStore {
         again
     }
 
-    fn settle(&self, id: i64) -> Result<bool, DatabaseError> {
+    fn settle(&self, id: i64) -> DbResult<bool> {
         let earlier = self.unconfirmed.lock().remove(&id);
         let taken = self.unconfirmed_takes.lock().get(&id).cloned();
         let mut number = None;
@@ -111,126 +106,107 @@ impl ChannelStore for PostgresChannelStore {
         settled
     }
 
-    fn reopen(&self, id: i64, message: &str) -> Result<(), DatabaseError> {
+    fn reopen(&self, id: i64, message: &str) -> DbResult<()> {
         self.database.write(|transaction| inbox::reopen(transaction, id, message))
     }
 
-    fn unsettled(&self) -> Result<Vec<UnsettledMessage>, DatabaseError> {
+    fn unsettled(&self) -> DbResult<Vec<UnsettledMessage>> {
         // Asked for when the queue of a channel is empty: messages that were saved are in the list, and the others come again.
         self.unconfirmed_takes.lock().clear();
         self.database.read(inbox::unsettled)
     }
 
-    fn history(&self, thread: ThreadKey<'_>, most: usize) -> Result<Vec<HistoryLine>, DatabaseError> {
+    fn history(&self, thread: ThreadKey<'_>, most: usize) -> DbResult<Vec<HistoryLine>> {
         self.database.read(|transaction| history::last_lines(transaction, thread, most))
     }
 
-    fn remember(
-        &self,
-        thread: ThreadKey<'_>,
-        exchange: Exchange<'_>,
-        now: SystemTime,
-    ) -> Result<(), DatabaseError> {
+    fn remember(&self, thread: ThreadKey<'_>, exchange: Exchange<'_>, now: SystemTime) -> DbResult<()> {
         self.database.write(|transaction| history::add_exchange(transaction, thread, exchange, now))
     }
 
-    fn note_sent(&self, thread: ThreadKey<'_>, content: &str, now: SystemTime) -> Result<(), DatabaseError> {
+    fn note_sent(&self, thread: ThreadKey<'_>, content: &str, now: SystemTime) -> DbResult<()> {
         let conversation = format!("{SENT_TO}{}", thread.conversation);
         let thread = ThreadKey { conversation: &conversation, ..thread };
         self.database.write(|transaction| history::add_sent(transaction, thread, content, now))
     }
 
-    fn recent(&self, most: usize) -> Result<Vec<RecentLine>, DatabaseError> {
+    fn recent(&self, most: usize) -> DbResult<Vec<RecentLine>> {
         let lines = self.database.read(|transaction| history::recent(transaction, most.min(MAX_RECENT)))?;
         Ok(lines.into_iter().map(RecentLine::shown).collect())
     }
 }
 
 impl PairingStore for PostgresChannelStore {
-    fn is_approved(&self, sender: SenderKey<'_>) -> Result<bool, DatabaseError> {
+    fn is_approved(&self, sender: SenderKey<'_>) -> DbResult<bool> {
         self.database.read(|transaction| pairing::is_approved(transaction, sender))
     }
 
-    fn begin_pairing(
-        &self,
-        pairing: NewPairing<'_>,
-        now: SystemTime,
-    ) -> Result<PairingOutcome, DatabaseError> {
+    fn begin_pairing(&self, pairing: NewPairing<'_>, now: SystemTime) -> DbResult<PairingOutcome> {
         self.database.write(|transaction| pairing::begin(transaction, pairing, now))
     }
 
-    fn pending_senders(&self, now: SystemTime) -> Result<Vec<PendingSender>, DatabaseError> {
+    fn pending_senders(&self, now: SystemTime) -> DbResult<Vec<PendingSender>> {
         self.database.read(|transaction| pairing::pending(transaction, now))
     }
 
-    fn approve_code(&self, code: &str, now: SystemTime) -> Result<Option<ApprovedSender>, DatabaseError> {
+    fn approve_code(&self, code: &str, now: SystemTime) -> DbResult<Option<ApprovedSender>> {
         self.database.write(|transaction| pairing::approve_code(transaction, code, now))
     }
 
-    fn approve_sender(
-        &self,
-        sender: SenderKey<'_>,
-        name: &str,
-        now: SystemTime,
-    ) -> Result<(), DatabaseError> {
+    fn approve_sender(&self, sender: SenderKey<'_>, name: &str, now: SystemTime) -> DbResult<()> {
         self.database.write(|transaction| pairing::approve(transaction, sender, name, now))
     }
 
-    fn approved_senders(&self) -> Result<Vec<ApprovedSender>, DatabaseError> {
+    fn approved_senders(&self) -> DbResult<Vec<ApprovedSender>> {
         self.database.read(pairing::approved)
     }
 
-    fn remove_sender(&self, sender: SenderKey<'_>) -> Result<bool, DatabaseError> {
+    fn remove_sender(&self, sender: SenderKey<'_>) -> DbResult<bool> {
         self.database.write(|transaction| pairing::remove(transaction, sender))
     }
 }
 
 impl PositionStore for PostgresChannelStore {
-    fn position(&self, channel: &str) -> Result<Option<String>, DatabaseError> {
+    fn position(&self, channel: &str) -> DbResult<Option<String>> {
         self.database.read(|transaction| position::position(transaction, channel))
     }
 
-    fn set_position(&self, channel: &str, position: &str) -> Result<(), DatabaseError> {
+    fn set_position(&self, channel: &str, position: &str) -> DbResult<()> {
         self.database.write(|transaction| position::set(transaction, channel, position))
     }
 }
 
 impl SharedChannelStore for PostgresChannelStore {
-    fn hold(&self, claim: &LeaseClaim<'_>) -> Result<LeaseOutcome, DatabaseError> {
+    fn hold(&self, claim: &LeaseClaim<'_>) -> DbResult<LeaseOutcome> {
         // A lease that a crash of the server shortens by a moment ends before its holder knows: holders stop well before the end.
         self.database.write_with(Durability::ProcessEnd, |transaction| shared::hold(transaction, claim))
     }
 
-    fn release(&self, channel: &str, holder: &str) -> Result<(), DatabaseError> {
+    fn release(&self, channel: &str, holder: &str) -> DbResult<()> {
         self.database.write(|transaction| shared::release(transaction, channel, holder))
     }
 
-    fn ask_holder(&self, channel: &str, request: NewRequest<'_>) -> Result<bool, DatabaseError> {
+    fn ask_holder(&self, channel: &str, request: NewRequest<'_>) -> DbResult<bool> {
         self.database.write(|transaction| shared::ask_holder(transaction, channel, request))
     }
 
-    fn request_state(&self, key: &str) -> Result<RequestState, DatabaseError> {
+    fn request_state(&self, key: &str) -> DbResult<RequestState> {
         self.database.write(|transaction| shared::request_state(transaction, key))
     }
 
-    fn withdraw(&self, key: &str) -> Result<bool, DatabaseError> {
+    fn withdraw(&self, key: &str) -> DbResult<bool> {
         self.database.write(|transaction| shared::withdraw(transaction, key))
     }
 
-    fn take_requests(
-        &self,
-        channel: &str,
-        holder: &str,
-        most: usize,
-    ) -> Result<Vec<TakenRequest>, DatabaseError> {
+    fn take_requests(&self, channel: &str, holder: &str, most: usize) -> DbResult<Vec<TakenRequest>> {
         self.database.write(|transaction| shared::take_requests(transaction, channel, holder, most))
     }
 
-    fn answer(&self, id: i64, reply: &str) -> Result<(), DatabaseError> {
+    fn answer(&self, id: i64, reply: &str) -> DbResult<()> {
         self.database.write(|transaction| shared::answer(transaction, id, reply))
     }
 
-    fn watch_requests(&self) -> Result<ChangeWatch, DatabaseError> {
+    fn watch_requests(&self) -> DbResult<ChangeWatch> {
         self.database.watch(shared::TOPIC)
     }
 }

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryResult, Row, SqlText};
 
 use crate::store::pairing::{
     ApprovedSender, MAX_LISTED, MAX_PENDING, NewPairing, PairingOutcome, PendingSender, SenderKey,
@@ -12,7 +12,7 @@ use crate::store::pairing::{
 pub(super) fn is_approved(
     transaction: &mut PostgresTransaction<'_>,
     sender: SenderKey<'_>,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let row = transaction.query_one(
         "SELECT EXISTS (SELECT 1 FROM channel_sender WHERE channel = $1 AND sender = $2)",
         &[&SqlText(sender.channel), &SqlText(sender.sender)],
@@ -24,7 +24,7 @@ pub(super) fn begin(
     transaction: &mut PostgresTransaction<'_>,
     pairing: NewPairing<'_>,
     now: SystemTime,
-) -> Result<PairingOutcome, QueryError> {
+) -> QueryResult<PairingOutcome> {
     let NewPairing { sender: SenderKey { channel, sender }, name, code, ends } = pairing;
     let now = Moment::of(now).microseconds();
     transaction.execute("DELETE FROM channel_pairing WHERE ends <= $1", &[&now])?;
@@ -58,7 +58,7 @@ pub(super) fn begin(
 pub(super) fn pending(
     transaction: &mut PostgresTransaction<'_>,
     now: SystemTime,
-) -> Result<Vec<PendingSender>, QueryError> {
+) -> QueryResult<Vec<PendingSender>> {
     let rows = transaction.query(
         "SELECT channel, sender, name, code, ends FROM channel_pairing WHERE ends > $1 ORDER BY ends, code",
         &[&Moment::of(now).microseconds()],
@@ -80,7 +80,7 @@ pub(super) fn approve_code(
     transaction: &mut PostgresTransaction<'_>,
     code: &str,
     now: SystemTime,
-) -> Result<Option<ApprovedSender>, QueryError> {
+) -> QueryResult<Option<ApprovedSender>> {
     let approved = Moment::of(now);
     let row = transaction.query_opt(
         "DELETE FROM channel_pairing WHERE code = $1 AND ends > $2 RETURNING channel, sender, name",
@@ -99,7 +99,7 @@ pub(super) fn approve(
     sender: SenderKey<'_>,
     name: &str,
     now: SystemTime,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     transaction
         .execute(
             "INSERT INTO channel_sender (channel, sender, name, approved) VALUES ($1, $2, $3, $4)
@@ -114,7 +114,7 @@ pub(super) fn approve(
         .map(drop)
 }
 
-pub(super) fn approved(transaction: &mut PostgresTransaction<'_>) -> Result<Vec<ApprovedSender>, QueryError> {
+pub(super) fn approved(transaction: &mut PostgresTransaction<'_>) -> QueryResult<Vec<ApprovedSender>> {
     let rows = transaction.query(
         "SELECT channel, sender, name, approved FROM channel_sender ORDER BY channel, sender LIMIT $1",
         &[&MAX_LISTED],
@@ -131,10 +131,7 @@ pub(super) fn approved(transaction: &mut PostgresTransaction<'_>) -> Result<Vec<
         .collect()
 }
 
-pub(super) fn remove(
-    transaction: &mut PostgresTransaction<'_>,
-    sender: SenderKey<'_>,
-) -> Result<bool, QueryError> {
+pub(super) fn remove(transaction: &mut PostgresTransaction<'_>, sender: SenderKey<'_>) -> QueryResult<bool> {
     let deleted = transaction.execute(
         "DELETE FROM channel_sender WHERE channel = $1 AND sender = $2",
         &[&SqlText(sender.channel), &SqlText(sender.sender)],
@@ -142,6 +139,6 @@ pub(super) fn remove(
     Ok(deleted > 0)
 }
 
-fn text(row: &Row, column: usize) -> Result<String, QueryError> {
+fn text(row: &Row, column: usize) -> QueryResult<String> {
     Ok(row.try_get::<_, SqlText<String>>(column)?.0)
 }

@@ -1,11 +1,11 @@
 //! How far channels have read.
 
-use hob_db::postgres::{PostgresTransaction, QueryError, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryResult, SqlText};
 
 pub(super) fn position(
     transaction: &mut PostgresTransaction<'_>,
     channel: &str,
-) -> Result<Option<String>, QueryError> {
+) -> QueryResult<Option<String>> {
     let sql = "SELECT position FROM channel_position WHERE channel = $1";
     let Some(row) = transaction.query_opt(sql, &[&SqlText(channel)])? else { return Ok(None) };
     let position: SqlText<String> = row.try_get(0)?;
@@ -16,7 +16,7 @@ pub(super) fn set(
     transaction: &mut PostgresTransaction<'_>,
     channel: &str,
     position: &str,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     transaction
         .execute(
             "INSERT INTO channel_position (channel, position) VALUES ($1, $2)

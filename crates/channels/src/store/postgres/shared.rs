@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, SERVER_CLOCK, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryResult, Row, SERVER_CLOCK, SqlText};
 
 use crate::store::{LeaseClaim, LeaseOutcome, MAX_WAITING_REQUESTS, NewRequest, RequestState, TakenRequest};
 
@@ -17,7 +17,7 @@ fn microseconds(duration: Duration) -> i64 {
 pub(super) fn hold(
     transaction: &mut PostgresTransaction<'_>,
     claim: &LeaseClaim<'_>,
-) -> Result<LeaseOutcome, QueryError> {
+) -> QueryResult<LeaseOutcome> {
     let LeaseClaim { channel, holder, lease, status, problem } = *claim;
     let held = transaction.execute(
         &format!(
@@ -45,7 +45,7 @@ pub(super) fn release(
     transaction: &mut PostgresTransaction<'_>,
     channel: &str,
     holder: &str,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     transaction
         .execute("DELETE FROM channel_lease WHERE channel = $1 AND holder = $2", &[&channel, &holder])
         .map(drop)
@@ -55,7 +55,7 @@ pub(super) fn ask_holder(
     transaction: &mut PostgresTransaction<'_>,
     channel: &str,
     request: NewRequest<'_>,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let row = transaction
         .query_one("SELECT count(*) FROM channel_outbox WHERE channel = $1 AND reply IS NULL", &[&channel])?;
     if row.try_get::<_, i64>(0)? >= MAX_WAITING_REQUESTS {
@@ -75,7 +75,7 @@ pub(super) fn ask_holder(
 pub(super) fn request_state(
     transaction: &mut PostgresTransaction<'_>,
     key: &str,
-) -> Result<RequestState, QueryError> {
+) -> QueryResult<RequestState> {
     let row = transaction
         .query_opt("SELECT reply, holder IS NOT NULL FROM channel_outbox WHERE key = $1", &[&SqlText(key)])?;
     let Some(row) = row else { return Ok(RequestState::Gone) };
@@ -86,7 +86,7 @@ pub(super) fn request_state(
     Ok(if row.try_get(1)? { RequestState::Taken } else { RequestState::Waiting })
 }
 
-pub(super) fn withdraw(transaction: &mut PostgresTransaction<'_>, key: &str) -> Result<bool, QueryError> {
+pub(super) fn withdraw(transaction: &mut PostgresTransaction<'_>, key: &str) -> QueryResult<bool> {
     let deleted = transaction
         .execute("DELETE FROM channel_outbox WHERE key = $1 AND holder IS NULL", &[&SqlText(key)])?;
     Ok(deleted > 0)
@@ -97,7 +97,7 @@ pub(super) fn take_requests(
     channel: &str,
     holder: &str,
     most: usize,
-) -> Result<Vec<TakenRequest>, QueryError> {
+) -> QueryResult<Vec<TakenRequest>> {
     transaction.execute(
         &format!(
             "DELETE FROM channel_outbox WHERE id IN (
@@ -120,20 +120,16 @@ pub(super) fn take_requests(
             let request: SqlText<String> = row.try_get(1)?;
             Ok(TakenRequest { id: row.try_get(0)?, request: request.0 })
         })
-        .collect::<Result<Vec<_>, QueryError>>()?;
+        .collect::<QueryResult<Vec<_>>>()?;
     taken.sort_unstable_by_key(|request| request.id);
     Ok(taken)
 }
 
-pub(super) fn answer(
-    transaction: &mut PostgresTransaction<'_>,
-    id: i64,
-    reply: &str,
-) -> Result<(), QueryError> {
+pub(super) fn answer(transaction: &mut PostgresTransaction<'_>, id: i64, reply: &str) -> QueryResult<()> {
     transaction.execute("UPDATE channel_outbox SET reply = $2 WHERE id = $1", &[&id, &SqlText(reply)])?;
     transaction.notify(TOPIC)
 }
 
-fn optional(row: &Row, column: usize) -> Result<Option<String>, QueryError> {
+fn optional(row: &Row, column: usize) -> QueryResult<Option<String>> {
     Ok(row.try_get::<_, Option<SqlText<String>>>(column)?.map(|text| text.0))
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Error, Result, anyhow};
 use hob_conversations::{
     ChatId, ChatSummary, Conversation, ConversationStore, ResponseOwner, SavedTurn, open_conversation_store,
 };
-use hob_db::{DatabaseError, Storage};
+use hob_db::{DbResult, Storage};
 
 use super::session::{ChatSession, SaveTarget, SaveTurn};
 use crate::change_notice::{ChangedPart, tell_servers};
@@ -81,7 +81,7 @@ impl SavedChats {
 
     async fn with<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&dyn ConversationStore, &ResponseOwner) -> Result<T, DatabaseError> + Send + 'static,
+        work: impl FnOnce(&dyn ConversationStore, &ResponseOwner) -> DbResult<T> + Send + 'static,
     ) -> Result<T> {
         let store = Arc::clone(&self.store);
         blocking(move || work(store.as_ref(), &ResponseOwner::owner())).await
@@ -94,8 +94,6 @@ fn no_such(chat: ChatId) -> Error {
     )
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, DatabaseError> + Send + 'static,
-) -> Result<T> {
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> DbResult<T> + Send + 'static) -> Result<T> {
     Ok(tokio::task::spawn_blocking(work).await.context("the database task failed")??)
 }

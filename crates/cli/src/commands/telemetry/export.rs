@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use hob_telemetry::{CallExport, CallRecord, TelemetryStore};
 
 use super::note_empty;
@@ -32,7 +32,7 @@ pub fn run(
 }
 
 fn write(
-    rows: impl Iterator<Item = Result<CallRecord, DatabaseError>>,
+    rows: impl Iterator<Item = DbResult<CallRecord>>,
     format: ExportFormat,
     out: impl Write,
 ) -> Result<()> {
@@ -43,10 +43,7 @@ fn write(
 }
 
 /// One array, with a row on each line.
-fn write_json(
-    rows: impl Iterator<Item = Result<CallRecord, DatabaseError>>,
-    mut out: impl Write,
-) -> Result<()> {
+fn write_json(rows: impl Iterator<Item = DbResult<CallRecord>>, mut out: impl Write) -> Result<()> {
     let mut separator = "";
     out.write_all(b"[")?;
     for row in rows {
@@ -60,7 +57,7 @@ fn write_json(
 }
 
 /// With a header, unless there is not a single row.
-fn write_csv(rows: impl Iterator<Item = Result<CallRecord, DatabaseError>>, out: impl Write) -> Result<()> {
+fn write_csv(rows: impl Iterator<Item = DbResult<CallRecord>>, out: impl Write) -> Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     for row in rows {
         writer.serialize(row?).map_err(as_io)?;

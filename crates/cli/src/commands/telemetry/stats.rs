@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use anyhow::Result;
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use hob_telemetry::TelemetryStore;
 use hob_telemetry::{
     AgentFigures, CallFigures, CallOverview, DayFigures, EngineFigures, KeyFigures, ModelFigures,
@@ -34,7 +34,7 @@ struct StatsReport {
 }
 
 impl StatsReport {
-    fn read(telemetry: &dyn TelemetryStore, top: usize, now: SystemTime) -> Result<Self, DatabaseError> {
+    fn read(telemetry: &dyn TelemetryStore, top: usize, now: SystemTime) -> DbResult<Self> {
         Ok(StatsReport {
             overview: telemetry.overview(None)?,
             models: telemetry.top_models(None, top)?,

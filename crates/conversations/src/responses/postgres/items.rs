@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryResult, Row, SqlText};
 
 use super::text;
 use crate::responses::limits::{MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS};
@@ -19,7 +19,7 @@ pub(super) fn append(
     owner: &ResponseOwner,
     append: &ConversationAppend,
     now: SystemTime,
-) -> Result<(Appended, usize), QueryError> {
+) -> QueryResult<(Appended, usize)> {
     let ConversationAppend { conversation, items } = append;
     let added: usize = items.iter().map(|item| item.item.len()).sum();
     let Some(bytes) = touch(transaction, owner, conversation, now)? else {
@@ -63,7 +63,7 @@ fn has_room(
     conversation: &str,
     last: i64,
     added: usize,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let most = number(MAX_CONVERSATION_ITEMS);
     if last.saturating_add(number(added)) <= most {
         return Ok(true);
@@ -81,7 +81,7 @@ fn touch(
     owner: &ResponseOwner,
     id: &str,
     now: SystemTime,
-) -> Result<Option<i64>, QueryError> {
+) -> QueryResult<Option<i64>> {
     let row = transaction.query_opt(
         "UPDATE stored_conversation SET last_used = $3 WHERE owner = $1 AND id = $2 RETURNING bytes",
         &[&SqlText(owner.as_str()), &SqlText(id), &Moment::of(now).microseconds()],
@@ -95,7 +95,7 @@ pub(super) fn page(
     id: &str,
     page: &ItemPage,
     now: SystemTime,
-) -> Result<FoundItems, QueryError> {
+) -> QueryResult<FoundItems> {
     if touch(transaction, owner, id, now)?.is_none() {
         return Ok(FoundItems::NoSuchConversation);
     }
@@ -135,7 +135,7 @@ pub(super) fn find(
     owner: &ResponseOwner,
     id: &str,
     item: &str,
-) -> Result<Option<ConversationItem>, QueryError> {
+) -> QueryResult<Option<ConversationItem>> {
     let row = transaction.query_opt(
         "SELECT id, item FROM conversation_item WHERE conversation = $2 AND id = $3
          AND EXISTS (SELECT 1 FROM stored_conversation WHERE owner = $1 AND id = $2)",
@@ -149,7 +149,7 @@ pub(super) fn delete(
     owner: &ResponseOwner,
     id: &str,
     item: &str,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let locked = transaction.query_opt(
         "SELECT 1 FROM stored_conversation WHERE owner = $1 AND id = $2 FOR UPDATE",
         &[&SqlText(owner.as_str()), &SqlText(id)],
@@ -169,6 +169,6 @@ pub(super) fn delete(
     Ok(!deleted.is_empty())
 }
 
-fn conversation_item(row: &Row) -> Result<ConversationItem, QueryError> {
+fn conversation_item(row: &Row) -> QueryResult<ConversationItem> {
     Ok(ConversationItem { id: text(row, 0)?, item: text(row, 1)? })
 }

@@ -7,8 +7,8 @@ mod responses;
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresDatabase, PostgresTransaction, QueryError, Row, SERVER_CLOCK, SqlText};
-use hob_db::{DatabaseError, Durability};
+use hob_db::postgres::{PostgresDatabase, PostgresTransaction, QueryResult, Row, SERVER_CLOCK, SqlText};
+use hob_db::{DbResult, Durability};
 
 use super::prune::{PruneSchedule, Stored};
 use super::{
@@ -34,18 +34,15 @@ impl PostgresResponseStore {
     }
 
     /// An answer names its response, and other processes use it, so it must survive a crash of the server.
-    fn write<T>(
-        &self,
-        work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> Result<T, DatabaseError> {
+    fn write<T>(&self, work: impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>) -> DbResult<T> {
         self.database.write(work)
     }
 
     /// Reads, and notes the time of the last use, which may be lost with the server.
     fn read_and_touch<T>(
         &self,
-        work: impl FnMut(&mut PostgresTransaction<'_>) -> Result<T, QueryError>,
-    ) -> Result<T, DatabaseError> {
+        work: impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>,
+    ) -> DbResult<T> {
         self.database.write_with(Durability::ProcessEnd, work)
     }
 
@@ -56,7 +53,7 @@ impl PostgresResponseStore {
         owner: &ResponseOwner,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<Appended, QueryError> {
+    ) -> QueryResult<Appended> {
         let Some(append) = append else { return Ok(Appended::Yes) };
         let (appended, bytes) = items::append(transaction, owner, append, now)?;
         if appended == Appended::Yes && self.conversations.is_due(owner, bytes) {
@@ -67,7 +64,7 @@ impl PostgresResponseStore {
 }
 
 impl ResponseStore for PostgresResponseStore {
-    fn check_known_state(&self) -> Result<(), DatabaseError> {
+    fn check_known_state(&self) -> DbResult<()> {
         self.database.check_known_state()
     }
 
@@ -77,7 +74,7 @@ impl ResponseStore for PostgresResponseStore {
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<Appended, DatabaseError> {
+    ) -> DbResult<Appended> {
         let is_due = self.responses.is_due(owner, response.body.len() + response.input.len());
         self.write(|transaction| {
             responses::save(transaction, owner, response, now)?;
@@ -94,14 +91,14 @@ impl ResponseStore for PostgresResponseStore {
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<Option<Appended>, DatabaseError> {
+    ) -> DbResult<Option<Appended>> {
         self.write(|transaction| match responses::update(transaction, owner, response, now)? {
             true => self.add(transaction, owner, append, now).map(Some),
             false => Ok(None),
         })
     }
 
-    fn renew(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
+    fn renew(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool> {
         // A lease that is lost with the server is renewed a moment later.
         self.database.write_with(Durability::ProcessEnd, |transaction| {
             let renewed = transaction.execute(
@@ -115,20 +112,15 @@ impl ResponseStore for PostgresResponseStore {
         })
     }
 
-    fn find(&self, owner: &ResponseOwner, id: &str) -> Result<Option<StoredResponse>, DatabaseError> {
+    fn find(&self, owner: &ResponseOwner, id: &str) -> DbResult<Option<StoredResponse>> {
         self.database.read(|transaction| responses::find(transaction, owner, id))
     }
 
-    fn chain(
-        &self,
-        owner: &ResponseOwner,
-        id: &str,
-        now: SystemTime,
-    ) -> Result<ResponseChain, DatabaseError> {
+    fn chain(&self, owner: &ResponseOwner, id: &str, now: SystemTime) -> DbResult<ResponseChain> {
         self.read_and_touch(|transaction| responses::chain(transaction, owner, id, now))
     }
 
-    fn delete(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
+    fn delete(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool> {
         self.write(|transaction| {
             let deleted = transaction.execute(
                 "DELETE FROM stored_response WHERE owner = $1 AND id = $2",
@@ -138,11 +130,7 @@ impl ResponseStore for PostgresResponseStore {
         })
     }
 
-    fn create_conversation(
-        &self,
-        owner: &ResponseOwner,
-        conversation: &StoredConversation,
-    ) -> Result<(), DatabaseError> {
+    fn create_conversation(&self, owner: &ResponseOwner, conversation: &StoredConversation) -> DbResult<()> {
         let StoredConversation { id, created, metadata } = conversation;
         let is_due = self.conversations.is_due(owner, metadata.len());
         self.write(|transaction| {
@@ -158,11 +146,7 @@ impl ResponseStore for PostgresResponseStore {
         })
     }
 
-    fn conversation(
-        &self,
-        owner: &ResponseOwner,
-        id: &str,
-    ) -> Result<Option<StoredConversation>, DatabaseError> {
+    fn conversation(&self, owner: &ResponseOwner, id: &str) -> DbResult<Option<StoredConversation>> {
         self.database.read(|transaction| {
             let row = transaction.query_opt(
                 "SELECT id, created, metadata FROM stored_conversation WHERE owner = $1 AND id = $2",
@@ -176,7 +160,7 @@ impl ResponseStore for PostgresResponseStore {
         })
     }
 
-    fn set_metadata(&self, owner: &ResponseOwner, id: &str, metadata: &str) -> Result<bool, DatabaseError> {
+    fn set_metadata(&self, owner: &ResponseOwner, id: &str, metadata: &str) -> DbResult<bool> {
         self.write(|transaction| {
             let changed = transaction.execute(
                 "UPDATE stored_conversation SET metadata = $3 WHERE owner = $1 AND id = $2",
@@ -186,7 +170,7 @@ impl ResponseStore for PostgresResponseStore {
         })
     }
 
-    fn delete_conversation(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
+    fn delete_conversation(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool> {
         self.write(|transaction| {
             let deleted = transaction.execute(
                 "DELETE FROM stored_conversation WHERE owner = $1 AND id = $2",
@@ -202,16 +186,11 @@ impl ResponseStore for PostgresResponseStore {
         id: &str,
         page: &ItemPage,
         now: SystemTime,
-    ) -> Result<FoundItems, DatabaseError> {
+    ) -> DbResult<FoundItems> {
         self.read_and_touch(|transaction| items::page(transaction, owner, id, page, now))
     }
 
-    fn item(
-        &self,
-        owner: &ResponseOwner,
-        id: &str,
-        item: &str,
-    ) -> Result<Option<ConversationItem>, DatabaseError> {
+    fn item(&self, owner: &ResponseOwner, id: &str, item: &str) -> DbResult<Option<ConversationItem>> {
         self.database.read(|transaction| items::find(transaction, owner, id, item))
     }
 
@@ -220,15 +199,15 @@ impl ResponseStore for PostgresResponseStore {
         owner: &ResponseOwner,
         append: &ConversationAppend,
         now: SystemTime,
-    ) -> Result<Appended, DatabaseError> {
+    ) -> DbResult<Appended> {
         self.write(|transaction| self.add(transaction, owner, Some(append), now))
     }
 
-    fn delete_item(&self, owner: &ResponseOwner, id: &str, item: &str) -> Result<bool, DatabaseError> {
+    fn delete_item(&self, owner: &ResponseOwner, id: &str, item: &str) -> DbResult<bool> {
         self.write(|transaction| items::delete(transaction, owner, id, item))
     }
 }
 
-fn text(row: &Row, column: usize) -> Result<String, QueryError> {
+fn text(row: &Row, column: usize) -> QueryResult<String> {
     Ok(row.try_get::<_, SqlText<String>>(column)?.0)
 }

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryResult, SqlText};
 
 use crate::responses::ResponseOwner;
 use crate::responses::limits::StoredLimits;
@@ -17,7 +17,7 @@ pub(super) fn prune(
     owner: &ResponseOwner,
     newest: &str,
     now: SystemTime,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     let (limits, all) = (StoredLimits::of(owner), StoredLimits::of_all_like(owner));
     let oldest = now.checked_sub(limits.age).map_or(0, |oldest| Moment::of(oldest).microseconds());
     let ([rows, bytes], [all_rows, all_bytes]) = (stored.most(&limits), stored.most(&all));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, SERVER_CLOCK, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryResult, Row, SERVER_CLOCK, SqlText};
 
 use super::text;
 use crate::responses::limits::{MAX_CHAIN, MAX_CHAIN_BYTES};
@@ -16,7 +16,7 @@ pub(super) fn save(
     owner: &ResponseOwner,
     response: &StoredResponse,
     now: SystemTime,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     let StoredResponse { id, previous, body, input, lease } = response;
     transaction.execute(
         &format!(
@@ -45,7 +45,7 @@ pub(super) fn update(
     owner: &ResponseOwner,
     response: &StoredResponse,
     now: SystemTime,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let StoredResponse { id, previous, body, input, lease } = response;
     let updated = transaction.execute(
         &format!(
@@ -71,7 +71,7 @@ pub(super) fn find(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
     id: &str,
-) -> Result<Option<StoredResponse>, QueryError> {
+) -> QueryResult<Option<StoredResponse>> {
     let row = transaction.query_opt(
         &format!("SELECT {} FROM stored_response WHERE owner = $1 AND id = $2", columns()),
         &[&SqlText(owner.as_str()), &SqlText(id)],
@@ -84,7 +84,7 @@ fn columns() -> String {
     format!("id, previous, body, input, lease > {SERVER_CLOCK}")
 }
 
-fn response(row: &Row) -> Result<StoredResponse, QueryError> {
+fn response(row: &Row) -> QueryResult<StoredResponse> {
     Ok(StoredResponse {
         id: text(row, 0)?,
         previous: row.try_get::<_, Option<SqlText<String>>>(1)?.map(|previous| previous.0),
@@ -99,7 +99,7 @@ pub(super) fn chain(
     owner: &ResponseOwner,
     id: &str,
     now: SystemTime,
-) -> Result<ResponseChain, QueryError> {
+) -> QueryResult<ResponseChain> {
     let (ids, end) = walk(transaction, owner, id)?;
     touch(transaction, &ids, now)?;
     if let Some(end) = end {
@@ -130,7 +130,7 @@ fn walk(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
     id: &str,
-) -> Result<(Vec<String>, Option<ResponseChain>), QueryError> {
+) -> QueryResult<(Vec<String>, Option<ResponseChain>)> {
     let rows = transaction.query(
         "WITH RECURSIVE chain (place, id, previous, total) AS (
             SELECT 1::bigint, id, previous, bytes FROM stored_response WHERE owner = $1 AND id = $2
@@ -153,11 +153,7 @@ fn walk(
 }
 
 /// Notes the use of responses. One that another process writes now is in use anyway, so nothing waits for it.
-fn touch(
-    transaction: &mut PostgresTransaction<'_>,
-    ids: &[String],
-    now: SystemTime,
-) -> Result<(), QueryError> {
+fn touch(transaction: &mut PostgresTransaction<'_>, ids: &[String], now: SystemTime) -> QueryResult<()> {
     transaction.execute(
         "UPDATE stored_response SET last_used = $2 WHERE id IN (
             SELECT id FROM stored_response WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED)",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_core::Moment;
-use hob_db::{Database, DatabaseError, Durability, LazyDatabase};
+use hob_db::{Database, DbResult, Durability, LazyDatabase};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::limits::{MAX_CHAIN, MAX_CHAIN_BYTES, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS};
@@ -43,7 +43,7 @@ impl SqliteResponseStore {
     }
 
     /// Stores new responses in one transaction.
-    pub(super) fn save_all(&self, responses: &[Arc<WaitingResponse>]) -> Result<(), DatabaseError> {
+    pub(super) fn save_all(&self, responses: &[Arc<WaitingResponse>]) -> DbResult<()> {
         self.write(|transaction| {
             responses.iter().try_for_each(|one| self.save_one(transaction, &one.owner, &one.response, one.at))
         })
@@ -108,17 +108,11 @@ impl SqliteResponseStore {
     }
 
     /// A response is written for every answer, so it need not survive a power cut.
-    fn write<T>(
-        &self,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, DatabaseError> {
+    fn write<T>(&self, work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> DbResult<T> {
         self.database.open()?.write_with(Durability::ProcessEnd, work)
     }
 
-    fn read<T: Default>(
-        &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, DatabaseError> {
+    fn read<T: Default>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> DbResult<T> {
         let database: Option<Database> = self.database.find()?;
         database.map_or_else(|| Ok(T::default()), |database| database.read(work))
     }
@@ -131,7 +125,7 @@ impl ResponseStore for SqliteResponseStore {
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<Appended, DatabaseError> {
+    ) -> DbResult<Appended> {
         self.write(|transaction| {
             self.save_one(transaction, owner, response, now)?;
             append.map_or(Ok(Appended::Yes), |append| self.append_items(transaction, owner, append, now))
@@ -144,7 +138,7 @@ impl ResponseStore for SqliteResponseStore {
         response: &StoredResponse,
         append: Option<&ConversationAppend>,
         now: SystemTime,
-    ) -> Result<Option<Appended>, DatabaseError> {
+    ) -> DbResult<Option<Appended>> {
         self.write(|transaction| {
             let is_being_written = transaction
                 .prepare_cached(
@@ -161,7 +155,7 @@ impl ResponseStore for SqliteResponseStore {
         })
     }
 
-    fn renew(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
+    fn renew(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool> {
         self.write(|transaction| {
             let mut statement = transaction.prepare_cached(
                 "UPDATE stored_response SET lease = ?3 WHERE owner = ?1 AND id = ?2 AND lease IS NOT NULL",
@@ -170,20 +164,15 @@ impl ResponseStore for SqliteResponseStore {
         })
     }
 
-    fn find(&self, owner: &ResponseOwner, id: &str) -> Result<Option<StoredResponse>, DatabaseError> {
+    fn find(&self, owner: &ResponseOwner, id: &str) -> DbResult<Option<StoredResponse>> {
         self.read(|connection| find(connection, owner, id))
     }
 
-    fn chain(
-        &self,
-        owner: &ResponseOwner,
-        id: &str,
-        now: SystemTime,
-    ) -> Result<ResponseChain, DatabaseError> {
+    fn chain(&self, owner: &ResponseOwner, id: &str, now: SystemTime) -> DbResult<ResponseChain> {
         self.write(|transaction| chain(transaction, owner, id, now))
     }
 
-    fn delete(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
+    fn delete(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool> {
         self.write(|transaction| {
             let mut statement =
                 transaction.prepare_cached("DELETE FROM stored_response WHERE owner = ?1 AND id = ?2")?;
@@ -191,11 +180,7 @@ impl ResponseStore for SqliteResponseStore {
         })
     }
 
-    fn create_conversation(
-        &self,
-        owner: &ResponseOwner,
-        conversation: &StoredConversation,
-    ) -> Result<(), DatabaseError> {
+    fn create_conversation(&self, owner: &ResponseOwner, conversation: &StoredConversation) -> DbResult<()> {
         let StoredConversation { id, created, metadata } = conversation;
         self.write(|transaction| {
             transaction
@@ -211,11 +196,7 @@ impl ResponseStore for SqliteResponseStore {
         })
     }
 
-    fn conversation(
-        &self,
-        owner: &ResponseOwner,
-        id: &str,
-    ) -> Result<Option<StoredConversation>, DatabaseError> {
+    fn conversation(&self, owner: &ResponseOwner, id: &str) -> DbResult<Option<StoredConversation>> {
         self.read(|connection| {
             connection
                 .prepare_cached(
@@ -229,7 +210,7 @@ impl ResponseStore for SqliteResponseStore {
         })
     }
 
-    fn set_metadata(&self, owner: &ResponseOwner, id: &str, metadata: &str) -> Result<bool, DatabaseError> {
+    fn set_metadata(&self, owner: &ResponseOwner, id: &str, metadata: &str) -> DbResult<bool> {
         self.write(|transaction| {
             let mut statement = transaction.prepare_cached(
                 "UPDATE stored_conversation SET metadata = ?3 WHERE owner = ?1 AND id = ?2",
@@ -238,7 +219,7 @@ impl ResponseStore for SqliteResponseStore {
         })
     }
 
-    fn delete_conversation(&self, owner: &ResponseOwner, id: &str) -> Result<bool, DatabaseError> {
+    fn delete_conversation(&self, owner: &ResponseOwner, id: &str) -> DbResult<bool> {
         self.write(|transaction| {
             let mut statement =
                 transaction.prepare_cached("DELETE FROM stored_conversation WHERE owner = ?1 AND id = ?2")?;
@@ -252,7 +233,7 @@ impl ResponseStore for SqliteResponseStore {
         id: &str,
         page: &ItemPage,
         now: SystemTime,
-    ) -> Result<FoundItems, DatabaseError> {
+    ) -> DbResult<FoundItems> {
         self.write(|transaction| {
             if !touch_conversation(transaction, owner, id, now)? {
                 return Ok(FoundItems::NoSuchConversation);
@@ -290,12 +271,7 @@ impl ResponseStore for SqliteResponseStore {
         })
     }
 
-    fn item(
-        &self,
-        owner: &ResponseOwner,
-        id: &str,
-        item: &str,
-    ) -> Result<Option<ConversationItem>, DatabaseError> {
+    fn item(&self, owner: &ResponseOwner, id: &str, item: &str) -> DbResult<Option<ConversationItem>> {
         self.read(|connection| {
             connection
                 .prepare_cached(
@@ -312,11 +288,11 @@ impl ResponseStore for SqliteResponseStore {
         owner: &ResponseOwner,
         append: &ConversationAppend,
         now: SystemTime,
-    ) -> Result<Appended, DatabaseError> {
+    ) -> DbResult<Appended> {
         self.write(|transaction| self.append_items(transaction, owner, append, now))
     }
 
-    fn delete_item(&self, owner: &ResponseOwner, id: &str, item: &str) -> Result<bool, DatabaseError> {
+    fn delete_item(&self, owner: &ResponseOwner, id: &str, item: &str) -> DbResult<bool> {
         self.write(|transaction| {
             let deleted = transaction
                 .prepare_cached(

@@ -1,6 +1,6 @@
 //! Saved assistants.
 
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryResult, Row, SqlText};
 
 use super::read::{text, unreadable};
 use super::write::ROOM;
@@ -8,7 +8,7 @@ use crate::chat::{AssistantChange, AssistantId, SavedAssistant, SavedSettings};
 use crate::responses::ResponseOwner;
 use crate::store::turn_row::{read_settings, write_settings};
 
-fn assistant(row: &Row) -> Result<SavedAssistant, QueryError> {
+fn assistant(row: &Row) -> QueryResult<SavedAssistant> {
     Ok(SavedAssistant {
         id: AssistantId(row.try_get(0)?),
         name: text(row, 1)?,
@@ -19,7 +19,7 @@ fn assistant(row: &Row) -> Result<SavedAssistant, QueryError> {
 pub(super) fn list(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
-) -> Result<Vec<SavedAssistant>, QueryError> {
+) -> QueryResult<Vec<SavedAssistant>> {
     let rows = transaction.query(
         "SELECT id, name, settings FROM saved_assistant WHERE owner = $1 ORDER BY id",
         &[&owner.as_str()],
@@ -31,7 +31,7 @@ pub(super) fn find(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
     id: AssistantId,
-) -> Result<Option<SavedAssistant>, QueryError> {
+) -> QueryResult<Option<SavedAssistant>> {
     let row = transaction.query_opt(
         "SELECT id, name, settings FROM saved_assistant WHERE id = $1 AND owner = $2",
         &[&id.0, &owner.as_str()],
@@ -45,7 +45,7 @@ pub(super) fn create(
     name: &str,
     settings: &SavedSettings,
     most: i64,
-) -> Result<Option<SavedAssistant>, QueryError> {
+) -> QueryResult<Option<SavedAssistant>> {
     transaction.lock(ROOM)?;
     let row =
         transaction.query_one("SELECT count(*) FROM saved_assistant WHERE owner = $1", &[&owner.as_str()])?;
@@ -65,7 +65,7 @@ pub(super) fn change(
     owner: &ResponseOwner,
     id: AssistantId,
     change: &AssistantChange,
-) -> Result<Option<SavedAssistant>, QueryError> {
+) -> QueryResult<Option<SavedAssistant>> {
     // Keeps other changes of it waiting.
     transaction.query_opt("SELECT 1 FROM saved_assistant WHERE id = $1 FOR UPDATE", &[&id.0])?;
     let Some(before) = find(transaction, owner, id)? else { return Ok(None) };
@@ -89,7 +89,7 @@ pub(super) fn delete(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
     id: AssistantId,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let deleted = transaction
         .execute("DELETE FROM saved_assistant WHERE id = $1 AND owner = $2", &[&id.0, &owner.as_str()])?;
     Ok(deleted > 0)

@@ -1,17 +1,15 @@
 //! Chats of the pages: lists, changes, questions and answers.
 
-use hob_db::postgres::{PostgresTransaction, QueryError, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryResult, SqlText};
 
 use super::read;
-use super::write::{
-    ROOM, Room, TURN_BYTES, begin, count_bytes, lock, name_untitled, set_current, totals, touch,
-};
+use super::write::{ROOM, TURN_BYTES, begin, count_bytes, lock, name_untitled, set_current, totals, touch};
 use crate::chat::{
     ChatChange, ChatChanged, ChatCursor, ChatPage, ChatPageQuery, ChatSummary, NewChat, NewQuestion,
     SavedAnswer, SavedQuestion, TurnSaved,
 };
 use crate::responses::ResponseOwner;
-use crate::store::limits::{MAX_ANSWER_DETAIL_BYTES, MAX_TEXT_BYTES};
+use crate::store::limits::{MAX_ANSWER_DETAIL_BYTES, MAX_TEXT_BYTES, Room};
 use crate::store::turn_row::{UNANSWERED, write_attachments, write_detail, write_ending, write_settings};
 use crate::store::words::tsquery;
 use crate::types::{ChatId, SavedTurn, TurnNumber};
@@ -20,7 +18,7 @@ pub(super) fn page(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
     query: &ChatPageQuery,
-) -> Result<ChatPage, QueryError> {
+) -> QueryResult<ChatPage> {
     let words = query.words.as_deref().map(tsquery);
     // A search for no word finds nothing.
     if matches!(words, Some(None)) {
@@ -39,7 +37,7 @@ pub(super) fn create(
     transaction: &mut PostgresTransaction<'_>,
     room: &Room<'_>,
     chat: &NewChat,
-) -> Result<Option<ChatSummary>, QueryError> {
+) -> QueryResult<Option<ChatSummary>> {
     let settings = write_settings(&chat.settings);
     let added = i64::try_from(settings.len()).unwrap_or(i64::MAX);
     transaction.lock(ROOM)?;
@@ -59,7 +57,7 @@ pub(super) fn change(
     chat: ChatId,
     change: &ChatChange,
     most: i64,
-) -> Result<ChatChanged, QueryError> {
+) -> QueryResult<ChatChanged> {
     if !lock(transaction, owner, chat)? {
         return Ok(ChatChanged::NoSuchChat);
     }
@@ -109,7 +107,7 @@ fn has_room(
     owner: &ResponseOwner,
     growth: i64,
     most: i64,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     transaction.lock(ROOM)?;
     let (_, bytes) = totals(transaction, owner)?;
     Ok(bytes.saturating_add(growth) <= most)
@@ -119,7 +117,7 @@ fn has_turn(
     transaction: &mut PostgresTransaction<'_>,
     chat: ChatId,
     number: TurnNumber,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let row = transaction.query_opt(
         "SELECT 1 FROM chat_turn WHERE chat = $1 AND number = $2",
         &[&chat.get(), &number.get()],
@@ -132,7 +130,7 @@ pub(super) fn add_question(
     room: &Room<'_>,
     chat: ChatId,
     new: &NewQuestion,
-) -> Result<TurnSaved, QueryError> {
+) -> QueryResult<TurnSaved> {
     if !lock(transaction, room.owner, chat)? {
         return Ok(TurnSaved::NoSuchChat);
     }
@@ -183,7 +181,7 @@ pub(super) fn save_answer(
     room: &Room<'_>,
     saved: SavedTurn,
     answer: &SavedAnswer,
-) -> Result<TurnSaved, QueryError> {
+) -> QueryResult<TurnSaved> {
     let SavedTurn { chat, number } = saved;
     if !lock(transaction, room.owner, chat)? {
         return Ok(TurnSaved::NoSuchChat);
@@ -225,7 +223,7 @@ pub(super) fn save_answer(
     turn(transaction, saved)
 }
 
-fn turn(transaction: &mut PostgresTransaction<'_>, saved: SavedTurn) -> Result<TurnSaved, QueryError> {
+fn turn(transaction: &mut PostgresTransaction<'_>, saved: SavedTurn) -> QueryResult<TurnSaved> {
     let found = read::turn(transaction, saved)?;
     Ok(found.map_or(TurnSaved::NoSuchTurn, |turn| TurnSaved::Saved(Box::new(turn))))
 }

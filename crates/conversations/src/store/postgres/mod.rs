@@ -7,10 +7,11 @@ mod write;
 
 use std::time::SystemTime;
 
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use hob_db::postgres::{PostgresDatabase, PostgresMigrations};
 
-use super::limits::ChatLimits;
+use super::implement::implement_traits;
+use super::limits::{ChatLimits, Room};
 use super::{ChatStore, ConversationStore};
 use crate::chat::{
     AssistantChange, AssistantId, ChatChange, ChatChanged, ChatCursor, ChatPage, ChatPageQuery, ChatSummary,
@@ -51,135 +52,10 @@ impl PostgresConversationStore {
     fn limits(&self, owner: &ResponseOwner) -> ChatLimits {
         self.limits.unwrap_or_else(|| ChatLimits::of(owner))
     }
-}
 
-impl ConversationStore for PostgresConversationStore {
-    fn add(
-        &self,
-        owner: &ResponseOwner,
-        chat: Option<ChatId>,
-        turn: &ChatTurn,
-        now: SystemTime,
-    ) -> Result<SavedTurn, DatabaseError> {
-        let room = write::Room { owner, limits: self.limits(owner), now };
-        self.database.write(|transaction| write::add(transaction, &room, chat, turn))
-    }
-
-    fn replace(
-        &self,
-        owner: &ResponseOwner,
-        saved: SavedTurn,
-        turn: &ChatTurn,
-        now: SystemTime,
-    ) -> Result<SavedTurn, DatabaseError> {
-        let room = write::Room { owner, limits: self.limits(owner), now };
-        self.database.write(|transaction| write::replace(transaction, &room, saved, turn))
-    }
-
-    fn forget(&self, owner: &ResponseOwner, chat: ChatId) -> Result<bool, DatabaseError> {
-        self.database.write(|transaction| write::forget(transaction, owner, chat))
-    }
-
-    fn list(&self, owner: &ResponseOwner, most: usize) -> Result<Vec<ChatSummary>, DatabaseError> {
-        self.database.read(|transaction| read::page(transaction, owner, None, ChatCursor::START, most))
-    }
-
-    fn latest(&self, owner: &ResponseOwner) -> Result<Option<ChatId>, DatabaseError> {
-        self.database.read(|transaction| read::latest(transaction, owner))
-    }
-
-    fn get(&self, owner: &ResponseOwner, chat: ChatId) -> Result<Option<Conversation>, DatabaseError> {
-        self.database.read(|transaction| read::conversation(transaction, owner, chat))
+    fn open(&self) -> DbResult<&PostgresDatabase> {
+        Ok(&self.database)
     }
 }
 
-impl ChatStore for PostgresConversationStore {
-    fn page(&self, owner: &ResponseOwner, query: &ChatPageQuery) -> Result<ChatPage, DatabaseError> {
-        self.database.read(|transaction| chats::page(transaction, owner, query))
-    }
-
-    fn create(
-        &self,
-        owner: &ResponseOwner,
-        chat: &NewChat,
-        now: SystemTime,
-    ) -> Result<Option<ChatSummary>, DatabaseError> {
-        let room = write::Room { owner, limits: self.limits(owner), now };
-        self.database.write(|transaction| chats::create(transaction, &room, chat))
-    }
-
-    fn chat(&self, owner: &ResponseOwner, chat: ChatId) -> Result<Option<SavedChat>, DatabaseError> {
-        self.database.read(|transaction| read::chat(transaction, owner, chat))
-    }
-
-    fn change(
-        &self,
-        owner: &ResponseOwner,
-        chat: ChatId,
-        change: &ChatChange,
-    ) -> Result<ChatChanged, DatabaseError> {
-        let most = self.limits(owner).bytes;
-        self.database.write(|transaction| chats::change(transaction, owner, chat, change, most))
-    }
-
-    fn delete(&self, owner: &ResponseOwner, chat: ChatId) -> Result<bool, DatabaseError> {
-        self.forget(owner, chat)
-    }
-
-    fn add_question(
-        &self,
-        owner: &ResponseOwner,
-        chat: ChatId,
-        question: &NewQuestion,
-        now: SystemTime,
-    ) -> Result<TurnSaved, DatabaseError> {
-        let room = write::Room { owner, limits: self.limits(owner), now };
-        self.database.write(|transaction| chats::add_question(transaction, &room, chat, question))
-    }
-
-    fn save_answer(
-        &self,
-        owner: &ResponseOwner,
-        turn: SavedTurn,
-        answer: &SavedAnswer,
-        now: SystemTime,
-    ) -> Result<TurnSaved, DatabaseError> {
-        let room = write::Room { owner, limits: self.limits(owner), now };
-        self.database.write(|transaction| chats::save_answer(transaction, &room, turn, answer))
-    }
-
-    fn assistants(&self, owner: &ResponseOwner) -> Result<Vec<SavedAssistant>, DatabaseError> {
-        self.database.read(|transaction| assistants::list(transaction, owner))
-    }
-
-    fn assistant(
-        &self,
-        owner: &ResponseOwner,
-        id: AssistantId,
-    ) -> Result<Option<SavedAssistant>, DatabaseError> {
-        self.database.read(|transaction| assistants::find(transaction, owner, id))
-    }
-
-    fn create_assistant(
-        &self,
-        owner: &ResponseOwner,
-        name: &str,
-        settings: &SavedSettings,
-    ) -> Result<Option<SavedAssistant>, DatabaseError> {
-        let most = self.limits(owner).assistants;
-        self.database.write(|transaction| assistants::create(transaction, owner, name, settings, most))
-    }
-
-    fn change_assistant(
-        &self,
-        owner: &ResponseOwner,
-        id: AssistantId,
-        change: &AssistantChange,
-    ) -> Result<Option<SavedAssistant>, DatabaseError> {
-        self.database.write(|transaction| assistants::change(transaction, owner, id, change))
-    }
-
-    fn delete_assistant(&self, owner: &ResponseOwner, id: AssistantId) -> Result<bool, DatabaseError> {
-        self.database.write(|transaction| assistants::delete(transaction, owner, id))
-    }
-}
+implement_traits!(PostgresConversationStore);

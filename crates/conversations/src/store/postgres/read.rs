@@ -1,7 +1,7 @@
 //! Reading chats.
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row, SqlText};
 
 use crate::chat::{ChatCursor, ChatSummary, Conversation, SavedChat, TurnNode};
 use crate::responses::ResponseOwner;
@@ -17,11 +17,11 @@ pub(super) fn unreadable(error: UnreadableColumn) -> QueryError {
     QueryError::unreadable(error.column, error)
 }
 
-pub(super) fn text(row: &Row, column: usize) -> Result<String, QueryError> {
+pub(super) fn text(row: &Row, column: usize) -> QueryResult<String> {
     Ok(row.try_get::<_, SqlText<String>>(column)?.0)
 }
 
-fn summary_of(row: &Row) -> Result<ChatSummary, QueryError> {
+fn summary_of(row: &Row) -> QueryResult<ChatSummary> {
     Ok(ChatSummary {
         id: ChatId::new(row.try_get(0)?),
         title: text(row, 1)?,
@@ -40,7 +40,7 @@ pub(super) fn page(
     words: Option<&str>,
     after: ChatCursor,
     most: usize,
-) -> Result<Vec<ChatSummary>, QueryError> {
+) -> QueryResult<Vec<ChatSummary>> {
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let found = match words {
         Some(_) => {
@@ -65,7 +65,7 @@ pub(super) fn page(
 pub(super) fn latest(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
-) -> Result<Option<ChatId>, QueryError> {
+) -> QueryResult<Option<ChatId>> {
     let row = transaction.query_opt(
         "SELECT id FROM chat WHERE owner = $1 ORDER BY last_used DESC, id DESC LIMIT 1",
         &[&owner.as_str()],
@@ -77,7 +77,7 @@ pub(super) fn summary(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
     chat: ChatId,
-) -> Result<Option<ChatSummary>, QueryError> {
+) -> QueryResult<Option<ChatSummary>> {
     let row = transaction.query_opt(
         &format!("SELECT {SUMMARY} FROM chat WHERE id = $1 AND owner = $2"),
         &[&chat.get(), &owner.as_str()],
@@ -85,7 +85,7 @@ pub(super) fn summary(
     row.as_ref().map(summary_of).transpose()
 }
 
-fn turn_of(row: &Row) -> Result<TurnRow, QueryError> {
+fn turn_of(row: &Row) -> QueryResult<TurnRow> {
     Ok(TurnRow {
         number: row.try_get(0)?,
         parent: row.try_get(1)?,
@@ -100,7 +100,7 @@ fn turn_of(row: &Row) -> Result<TurnRow, QueryError> {
     })
 }
 
-fn turns(transaction: &mut PostgresTransaction<'_>, chat: ChatId) -> Result<Vec<TurnNode>, QueryError> {
+fn turns(transaction: &mut PostgresTransaction<'_>, chat: ChatId) -> QueryResult<Vec<TurnNode>> {
     let rows = transaction.query(
         "SELECT number, parent, question, attachments, answer, detail, ending, state, model, created
          FROM chat_turn WHERE chat = $1 ORDER BY number",
@@ -114,7 +114,7 @@ fn turns(transaction: &mut PostgresTransaction<'_>, chat: ChatId) -> Result<Vec<
 pub(super) fn turn(
     transaction: &mut PostgresTransaction<'_>,
     saved: SavedTurn,
-) -> Result<Option<TurnNode>, QueryError> {
+) -> QueryResult<Option<TurnNode>> {
     let row = transaction.query_opt(
         &format!(
             "SELECT number, {PARENT}, question, attachments, answer, detail, ending, state, model, created
@@ -130,7 +130,7 @@ pub(super) fn chat(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
     chat: ChatId,
-) -> Result<Option<SavedChat>, QueryError> {
+) -> QueryResult<Option<SavedChat>> {
     let Some(summary) = summary(transaction, owner, chat)? else { return Ok(None) };
     let stored: i64 =
         transaction.query_one("SELECT current_turn FROM chat WHERE id = $1", &[&chat.get()])?.try_get(0)?;
@@ -142,7 +142,7 @@ pub(super) fn conversation(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
     id: ChatId,
-) -> Result<Option<Conversation>, QueryError> {
+) -> QueryResult<Option<Conversation>> {
     let Some(found) = chat(transaction, owner, id)? else { return Ok(None) };
     let (numbers, turns): (Vec<_>, Vec<_>) = branch(&found.turns, found.current).into_iter().unzip();
     let last = numbers.last().map(|number| SavedTurn { chat: id, number: *number });

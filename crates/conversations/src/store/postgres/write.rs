@@ -3,14 +3,11 @@
 //! A write reads no more than its own turn: the bytes of a chat are counted with each turn. Only a chat that is over a limit is read as a
 //! whole.
 
-use std::time::SystemTime;
-
-use hob_core::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryResult, SqlText};
 
 use crate::chat::ChatTurn;
 use crate::responses::ResponseOwner;
-use crate::store::limits::{ChatLimits, bounded, title};
+use crate::store::limits::{Room, bounded, title};
 use crate::store::turn_row::{write_attachments, write_ending};
 use crate::types::{ChatId, SavedTurn, TurnNumber};
 
@@ -21,25 +18,12 @@ pub(super) const ROOM: &str = "hob.chats";
 /// The size of a turn.
 pub(super) const TURN_BYTES: &str = "(octet_length(question)::bigint + octet_length(answer) + octet_length(attachments) + octet_length(detail))";
 
-/// The caller of a change, and how much it may save.
-pub(super) struct Room<'a> {
-    pub(super) owner: &'a ResponseOwner,
-    pub(super) limits: ChatLimits,
-    pub(super) now: SystemTime,
-}
-
-impl Room<'_> {
-    pub(super) fn microseconds(&self) -> i64 {
-        Moment::of(self.now).microseconds()
-    }
-}
-
 pub(super) fn add(
     transaction: &mut PostgresTransaction<'_>,
     room: &Room<'_>,
     chat: Option<ChatId>,
     turn: &ChatTurn,
-) -> Result<SavedTurn, QueryError> {
+) -> QueryResult<SavedTurn> {
     let known = match chat {
         Some(chat) if lock(transaction, room.owner, chat)? => Some(chat),
         Some(_) | None => None,
@@ -56,7 +40,7 @@ pub(super) fn replace(
     room: &Room<'_>,
     saved: SavedTurn,
     turn: &ChatTurn,
-) -> Result<SavedTurn, QueryError> {
+) -> QueryResult<SavedTurn> {
     let SavedTurn { chat, number } = saved;
     if !lock(transaction, room.owner, chat)? {
         return add(transaction, room, None, turn);
@@ -94,7 +78,7 @@ pub(super) fn forget(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
     chat: ChatId,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let deleted = transaction
         .execute("DELETE FROM chat WHERE id = $1 AND owner = $2", &[&chat.get(), &owner.as_str()])?;
     Ok(deleted > 0)
@@ -105,7 +89,7 @@ pub(super) fn lock(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
     chat: ChatId,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let row = transaction.query_opt(
         "SELECT 1 FROM chat WHERE id = $1 AND owner = $2 FOR UPDATE",
         &[&chat.get(), &owner.as_str()],
@@ -119,7 +103,7 @@ pub(super) fn begin(
     room: &Room<'_>,
     title: &str,
     settings: &str,
-) -> Result<ChatId, QueryError> {
+) -> QueryResult<ChatId> {
     transaction.lock(ROOM)?;
     let row = transaction.query_one(
         "INSERT INTO chat (owner, title, bytes, created, last_used, settings) VALUES ($1, $2, octet_length($4::text), $3, $3, $4) RETURNING id",
@@ -134,7 +118,7 @@ fn add_turn(
     room: &Room<'_>,
     chat: ChatId,
     turn: &ChatTurn,
-) -> Result<SavedTurn, QueryError> {
+) -> QueryResult<SavedTurn> {
     let ChatTurn { question, attachments, answer, ending, model } = turn;
     let (ending, state) = write_ending(*ending);
     let row = transaction.query_one(
@@ -181,7 +165,7 @@ pub(super) fn name_untitled(
     transaction: &mut PostgresTransaction<'_>,
     chat: ChatId,
     question: &str,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     transaction.execute(
         "UPDATE chat SET title = $2 WHERE id = $1 AND title = ''",
         &[&chat.get(), &SqlText(title(question))],
@@ -189,10 +173,7 @@ pub(super) fn name_untitled(
     Ok(())
 }
 
-pub(super) fn set_current(
-    transaction: &mut PostgresTransaction<'_>,
-    turn: SavedTurn,
-) -> Result<(), QueryError> {
+pub(super) fn set_current(transaction: &mut PostgresTransaction<'_>, turn: SavedTurn) -> QueryResult<()> {
     transaction.execute(
         "UPDATE chat SET current_turn = $2 WHERE id = $1",
         &[&turn.chat.get(), &turn.number.get()],
@@ -206,7 +187,7 @@ pub(super) fn touch(
     room: &Room<'_>,
     chat: ChatId,
     growth: i64,
-) -> Result<i64, QueryError> {
+) -> QueryResult<i64> {
     let row = transaction.query_one(
         "UPDATE chat SET last_used = $2, bytes = bytes + $3 WHERE id = $1 RETURNING bytes",
         &[&chat.get(), &room.microseconds(), &growth],
@@ -218,7 +199,7 @@ pub(super) fn touch(
 pub(super) fn totals(
     transaction: &mut PostgresTransaction<'_>,
     owner: &ResponseOwner,
-) -> Result<(i64, i64), QueryError> {
+) -> QueryResult<(i64, i64)> {
     let row = transaction.query_one(
         "SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM chat WHERE owner = $1",
         &[&owner.as_str()],
@@ -233,7 +214,7 @@ fn prune(
     room: &Room<'_>,
     chat: ChatId,
     growth: i64,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     if touch(transaction, room, chat, growth)? > room.limits.chat_bytes {
         prune_turns(transaction, room, chat)?;
     }
@@ -245,11 +226,7 @@ fn prune(
 }
 
 /// Deletes the oldest turns of a conversation that has too many bytes.
-fn prune_turns(
-    transaction: &mut PostgresTransaction<'_>,
-    room: &Room<'_>,
-    chat: ChatId,
-) -> Result<(), QueryError> {
+fn prune_turns(transaction: &mut PostgresTransaction<'_>, room: &Room<'_>, chat: ChatId) -> QueryResult<()> {
     transaction.execute(
         &format!(
             "DELETE FROM chat_turn WHERE chat = $1 AND number IN (
@@ -266,7 +243,7 @@ fn prune_turns(
 }
 
 /// Notes the size of a chat: its settings and its turns.
-pub(super) fn count_bytes(transaction: &mut PostgresTransaction<'_>, chat: ChatId) -> Result<(), QueryError> {
+pub(super) fn count_bytes(transaction: &mut PostgresTransaction<'_>, chat: ChatId) -> QueryResult<()> {
     transaction.execute(
         &format!(
             "UPDATE chat SET bytes = octet_length(settings) + (
@@ -279,11 +256,7 @@ pub(super) fn count_bytes(transaction: &mut PostgresTransaction<'_>, chat: ChatI
 }
 
 /// Deletes the conversations that were not used for the longest time. One that another process changes now is in use, and stays.
-fn prune_chats(
-    transaction: &mut PostgresTransaction<'_>,
-    room: &Room<'_>,
-    chat: ChatId,
-) -> Result<(), QueryError> {
+fn prune_chats(transaction: &mut PostgresTransaction<'_>, room: &Room<'_>, chat: ChatId) -> QueryResult<()> {
     transaction.lock(ROOM)?;
     transaction.execute(
         "DELETE FROM chat WHERE id IN (

@@ -3,15 +3,13 @@
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::read;
-use super::write::{
-    Room, begin, count_bytes, exists, name_untitled, next_number, set_current, totals, touch,
-};
+use super::write::{begin, count_bytes, exists, name_untitled, next_number, set_current, totals, touch};
 use crate::chat::{
     ChatChange, ChatChanged, ChatCursor, ChatPage, ChatPageQuery, ChatSummary, NewChat, NewQuestion,
     SavedAnswer, SavedQuestion, TurnSaved,
 };
 use crate::responses::ResponseOwner;
-use crate::store::limits::{MAX_ANSWER_DETAIL_BYTES, MAX_TEXT_BYTES};
+use crate::store::limits::{MAX_ANSWER_DETAIL_BYTES, MAX_TEXT_BYTES, Room};
 use crate::store::turn_row::{UNANSWERED, write_attachments, write_detail, write_ending, write_settings};
 use crate::store::words::match_query;
 use crate::types::{ChatId, SavedTurn, TurnNumber};

@@ -7,10 +7,10 @@ mod write;
 
 use std::time::SystemTime;
 
-use hob_db::{Database, DatabaseError, LazyDatabase, Migrations};
-use rusqlite::Transaction;
+use hob_db::{Database, DbResult, LazyDatabase, Migrations};
 
-use super::limits::ChatLimits;
+use super::implement::implement_traits;
+use super::limits::{ChatLimits, Room};
 use super::{ChatStore, ConversationStore};
 use crate::chat::{
     AssistantChange, AssistantId, ChatChange, ChatChanged, ChatCursor, ChatPage, ChatPageQuery, ChatSummary,
@@ -53,145 +53,9 @@ impl SqliteConversationStore {
         self.limits.unwrap_or_else(|| ChatLimits::of(owner))
     }
 
-    fn open(&self) -> Result<Database, DatabaseError> {
+    fn open(&self) -> DbResult<Database> {
         self.database.open()
     }
-
-    fn write<T>(
-        &self,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, DatabaseError> {
-        self.open()?.write(work)
-    }
 }
 
-impl ConversationStore for SqliteConversationStore {
-    fn add(
-        &self,
-        owner: &ResponseOwner,
-        chat: Option<ChatId>,
-        turn: &ChatTurn,
-        now: SystemTime,
-    ) -> Result<SavedTurn, DatabaseError> {
-        let room = write::Room { owner, limits: self.limits(owner), now };
-        self.write(|transaction| write::add(transaction, &room, chat, turn))
-    }
-
-    fn replace(
-        &self,
-        owner: &ResponseOwner,
-        saved: SavedTurn,
-        turn: &ChatTurn,
-        now: SystemTime,
-    ) -> Result<SavedTurn, DatabaseError> {
-        let room = write::Room { owner, limits: self.limits(owner), now };
-        self.write(|transaction| write::replace(transaction, &room, saved, turn))
-    }
-
-    fn forget(&self, owner: &ResponseOwner, chat: ChatId) -> Result<bool, DatabaseError> {
-        self.write(|transaction| write::forget(transaction, owner, chat))
-    }
-
-    fn list(&self, owner: &ResponseOwner, most: usize) -> Result<Vec<ChatSummary>, DatabaseError> {
-        self.open()?.read(|connection| read::page(connection, owner, None, ChatCursor::START, most))
-    }
-
-    fn latest(&self, owner: &ResponseOwner) -> Result<Option<ChatId>, DatabaseError> {
-        self.open()?.read(|connection| read::latest(connection, owner))
-    }
-
-    fn get(&self, owner: &ResponseOwner, chat: ChatId) -> Result<Option<Conversation>, DatabaseError> {
-        self.open()?.read(|connection| read::conversation(connection, owner, chat))
-    }
-}
-
-impl ChatStore for SqliteConversationStore {
-    fn page(&self, owner: &ResponseOwner, query: &ChatPageQuery) -> Result<ChatPage, DatabaseError> {
-        self.open()?.read(|connection| chats::page(connection, owner, query))
-    }
-
-    fn create(
-        &self,
-        owner: &ResponseOwner,
-        chat: &NewChat,
-        now: SystemTime,
-    ) -> Result<Option<ChatSummary>, DatabaseError> {
-        let room = write::Room { owner, limits: self.limits(owner), now };
-        self.write(|transaction| chats::create(transaction, &room, chat))
-    }
-
-    fn chat(&self, owner: &ResponseOwner, chat: ChatId) -> Result<Option<SavedChat>, DatabaseError> {
-        self.open()?.read(|connection| read::chat(connection, owner, chat))
-    }
-
-    fn change(
-        &self,
-        owner: &ResponseOwner,
-        chat: ChatId,
-        change: &ChatChange,
-    ) -> Result<ChatChanged, DatabaseError> {
-        let most = self.limits(owner).bytes;
-        self.write(|transaction| chats::change(transaction, owner, chat, change, most))
-    }
-
-    fn delete(&self, owner: &ResponseOwner, chat: ChatId) -> Result<bool, DatabaseError> {
-        self.forget(owner, chat)
-    }
-
-    fn add_question(
-        &self,
-        owner: &ResponseOwner,
-        chat: ChatId,
-        question: &NewQuestion,
-        now: SystemTime,
-    ) -> Result<TurnSaved, DatabaseError> {
-        let room = write::Room { owner, limits: self.limits(owner), now };
-        self.write(|transaction| chats::add_question(transaction, &room, chat, question))
-    }
-
-    fn save_answer(
-        &self,
-        owner: &ResponseOwner,
-        turn: SavedTurn,
-        answer: &SavedAnswer,
-        now: SystemTime,
-    ) -> Result<TurnSaved, DatabaseError> {
-        let room = write::Room { owner, limits: self.limits(owner), now };
-        self.write(|transaction| chats::save_answer(transaction, &room, turn, answer))
-    }
-
-    fn assistants(&self, owner: &ResponseOwner) -> Result<Vec<SavedAssistant>, DatabaseError> {
-        self.open()?.read(|connection| assistants::list(connection, owner))
-    }
-
-    fn assistant(
-        &self,
-        owner: &ResponseOwner,
-        id: AssistantId,
-    ) -> Result<Option<SavedAssistant>, DatabaseError> {
-        self.open()?.read(|connection| assistants::find(connection, owner, id))
-    }
-
-    fn create_assistant(
-        &self,
-        owner: &ResponseOwner,
-        name: &str,
-        settings: &SavedSettings,
-    ) -> Result<Option<SavedAssistant>, DatabaseError> {
-        let most = self.limits(owner).assistants;
-        self.write(|transaction| assistants::create(transaction, owner, name, settings, most))
-    }
-
-    fn change_assistant(
-        &self,
-        owner: &ResponseOwner,
-        id: AssistantId,
-        change: &AssistantChange,
-    ) -> Result<Option<SavedAssistant>, DatabaseError> {
-        self.write(|transaction| assistants::change(transaction, owner, id, change))
-    }
-
-    fn delete_assistant(&self, owner: &ResponseOwner, id: AssistantId) -> Result<bool, DatabaseError> {
-        self.write(|transaction| assistants::delete(transaction, owner, id))
-    }
-}
+implement_traits!(SqliteConversationStore);

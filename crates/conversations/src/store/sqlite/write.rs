@@ -1,32 +1,16 @@
 //! Saving and deleting the conversations of the terminal, within the limits.
 
-use std::time::SystemTime;
-
-use hob_core::Moment;
 use rusqlite::{Transaction, params};
 
 use crate::chat::ChatTurn;
 use crate::responses::ResponseOwner;
-use crate::store::limits::{ChatLimits, bounded, title};
+use crate::store::limits::{ChatLimits, Room, bounded, title};
 use crate::store::turn_row::{write_attachments, write_ending};
 use crate::types::{ChatId, SavedTurn, TurnNumber};
 
 /// The size of a turn.
 pub(super) const TURN_BYTES: &str =
     "octet_length(question) + octet_length(answer) + octet_length(attachments) + octet_length(detail)";
-
-/// The caller of a change, and how much it may save.
-pub(super) struct Room<'a> {
-    pub(super) owner: &'a ResponseOwner,
-    pub(super) limits: ChatLimits,
-    pub(super) now: SystemTime,
-}
-
-impl Room<'_> {
-    pub(super) fn microseconds(&self) -> i64 {
-        Moment::of(self.now).microseconds()
-    }
-}
 
 pub(super) fn add(
     transaction: &Transaction<'_>,

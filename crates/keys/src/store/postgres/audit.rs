@@ -1,6 +1,6 @@
 //! The audit log. One transaction at a time adds an entry, so that each follows the one before it.
 
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryResult, Row, SqlText};
 
 use super::rows::unreadable;
 use crate::audit::{AuditActor, AuditEntry, AuditEvent, FIRST};
@@ -12,7 +12,7 @@ const LOCK: &str = "hob.audit";
 pub(super) fn append(
     transaction: &mut PostgresTransaction<'_>,
     event: &AuditEvent,
-) -> Result<AuditEntry, QueryError> {
+) -> QueryResult<AuditEntry> {
     transaction.lock(LOCK)?;
     let last =
         transaction.query_opt("SELECT number, hash FROM audit_entry ORDER BY number DESC LIMIT 1", &[])?;
@@ -46,7 +46,7 @@ pub(super) fn after(
     transaction: &mut PostgresTransaction<'_>,
     number: i64,
     limit: usize,
-) -> Result<Vec<AuditEntry>, QueryError> {
+) -> QueryResult<Vec<AuditEntry>> {
     let sql = format!("SELECT {AUDIT_COLUMNS} FROM audit_entry WHERE number > $1 ORDER BY number LIMIT $2");
     transaction.query(&sql, &[&number, &limited(limit)])?.iter().map(read).collect()
 }
@@ -54,13 +54,13 @@ pub(super) fn after(
 pub(super) fn latest(
     transaction: &mut PostgresTransaction<'_>,
     limit: usize,
-) -> Result<Vec<AuditEntry>, QueryError> {
+) -> QueryResult<Vec<AuditEntry>> {
     let sql = format!("SELECT {AUDIT_COLUMNS} FROM audit_entry ORDER BY number DESC LIMIT $1");
     transaction.query(&sql, &[&limited(limit)])?.iter().map(read).collect()
 }
 
-fn read(row: &Row) -> Result<AuditEntry, QueryError> {
-    let text = |column: usize| -> Result<String, QueryError> {
+fn read(row: &Row) -> QueryResult<AuditEntry> {
+    let text = |column: usize| -> QueryResult<String> {
         let SqlText(text) = row.try_get::<_, SqlText<String>>(column)?;
         Ok(text)
     };

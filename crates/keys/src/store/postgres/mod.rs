@@ -4,8 +4,8 @@ mod audit;
 mod quotas;
 mod rows;
 
-use hob_db::postgres::{PostgresDatabase, PostgresMigrations, PostgresTransaction, QueryError};
-use hob_db::{ChangeWatch, DatabaseError};
+use hob_db::postgres::{PostgresDatabase, PostgresMigrations, PostgresTransaction, QueryResult};
+use hob_db::{ChangeWatch, DbResult};
 
 use super::columns::signed;
 use super::{ChangeFn, KeyStore, Lease, QuotaWindow, StoredKey};
@@ -44,7 +44,7 @@ impl KeyStore for PostgresKeyStore {
         true
     }
 
-    fn insert(&self, key: &StoredKey, event: &AuditEvent) -> Result<bool, DatabaseError> {
+    fn insert(&self, key: &StoredKey, event: &AuditEvent) -> DbResult<bool> {
         self.database.write(|transaction| {
             if !rows::insert(transaction, key)? {
                 return Ok(false);
@@ -54,11 +54,11 @@ impl KeyStore for PostgresKeyStore {
         })
     }
 
-    fn list(&self) -> Result<Vec<StoredKey>, DatabaseError> {
+    fn list(&self) -> DbResult<Vec<StoredKey>> {
         self.database.read(rows::list)
     }
 
-    fn get(&self, name: &KeyName) -> Result<Option<StoredKey>, DatabaseError> {
+    fn get(&self, name: &KeyName) -> DbResult<Option<StoredKey>> {
         self.database.read(|transaction| rows::get(transaction, name.as_str()))
     }
 
@@ -81,52 +81,52 @@ impl KeyStore for PostgresKeyStore {
         })?
     }
 
-    fn changes(&self) -> Result<i64, DatabaseError> {
+    fn changes(&self) -> DbResult<i64> {
         self.database.read(|transaction| {
             let row = transaction.query_opt("SELECT count FROM api_key_changes", &[])?;
             Ok(row.map(|row| row.try_get::<_, i64>(0)).transpose()?.unwrap_or(0))
         })
     }
 
-    fn watch(&self) -> Result<Option<ChangeWatch>, DatabaseError> {
+    fn watch(&self) -> DbResult<Option<ChangeWatch>> {
         self.database.watch(TOPIC).map(Some)
     }
 
-    fn lease(&self, window: &QuotaWindow, wanted: u64, limit: u64) -> Result<Lease, DatabaseError> {
+    fn lease(&self, window: &QuotaWindow, wanted: u64, limit: u64) -> DbResult<Lease> {
         self.database.write(|transaction| quotas::lease(transaction, window, wanted, limit))
     }
 
-    fn charge(&self, window: &QuotaWindow, amount: u64) -> Result<(), DatabaseError> {
+    fn charge(&self, window: &QuotaWindow, amount: u64) -> DbResult<()> {
         self.database.write(|transaction| quotas::add(transaction, window, signed(amount)))
     }
 
-    fn give_back(&self, window: &QuotaWindow, amount: u64) -> Result<(), DatabaseError> {
+    fn give_back(&self, window: &QuotaWindow, amount: u64) -> DbResult<()> {
         self.database.write(|transaction| quotas::add(transaction, window, -signed(amount)))
     }
 
-    fn taken(&self, window: &QuotaWindow) -> Result<u64, DatabaseError> {
+    fn taken(&self, window: &QuotaWindow) -> DbResult<u64> {
         self.database.read(|transaction| quotas::taken(transaction, window))
     }
 
-    fn forget_windows(&self, period: Period, before: i64) -> Result<(), DatabaseError> {
+    fn forget_windows(&self, period: Period, before: i64) -> DbResult<()> {
         self.database.write(|transaction| quotas::forget(transaction, period, before))
     }
 
-    fn append_audit(&self, event: &AuditEvent) -> Result<AuditEntry, DatabaseError> {
+    fn append_audit(&self, event: &AuditEvent) -> DbResult<AuditEntry> {
         self.database.write(|transaction| audit::append(transaction, event))
     }
 
-    fn audit_after(&self, number: i64, limit: usize) -> Result<Vec<AuditEntry>, DatabaseError> {
+    fn audit_after(&self, number: i64, limit: usize) -> DbResult<Vec<AuditEntry>> {
         self.database.read(|transaction| audit::after(transaction, number, limit))
     }
 
-    fn latest_audit(&self, limit: usize) -> Result<Vec<AuditEntry>, DatabaseError> {
+    fn latest_audit(&self, limit: usize) -> DbResult<Vec<AuditEntry>> {
         self.database.read(|transaction| audit::latest(transaction, limit))
     }
 }
 
 /// Counts a change of a key, announces it, and adds it to the audit log.
-fn note_change(transaction: &mut PostgresTransaction<'_>, event: &AuditEvent) -> Result<(), QueryError> {
+fn note_change(transaction: &mut PostgresTransaction<'_>, event: &AuditEvent) -> QueryResult<()> {
     transaction.execute("UPDATE api_key_changes SET count = count + 1", &[])?;
     transaction.notify(TOPIC)?;
     audit::append(transaction, event).map(drop)

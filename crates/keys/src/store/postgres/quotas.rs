@@ -1,6 +1,6 @@
 //! What servers have taken of the limits. Servers that take shares of one limit wait for each other at its row.
 
-use hob_db::postgres::{PostgresTransaction, QueryError};
+use hob_db::postgres::{PostgresTransaction, QueryResult};
 
 use crate::limits::Period;
 use crate::store::columns::signed;
@@ -8,10 +8,7 @@ use crate::store::{Lease, QuotaWindow};
 
 const TAKEN: &str = "SELECT taken FROM api_key_quota WHERE key = $1 AND quota = $2 AND begins_at = $3";
 
-pub(super) fn taken(
-    transaction: &mut PostgresTransaction<'_>,
-    window: &QuotaWindow,
-) -> Result<u64, QueryError> {
+pub(super) fn taken(transaction: &mut PostgresTransaction<'_>, window: &QuotaWindow) -> QueryResult<u64> {
     find(transaction, TAKEN, window).map(|taken| taken.unwrap_or(0))
 }
 
@@ -19,7 +16,7 @@ fn find(
     transaction: &mut PostgresTransaction<'_>,
     sql: &str,
     window: &QuotaWindow,
-) -> Result<Option<u64>, QueryError> {
+) -> QueryResult<Option<u64>> {
     let row = transaction.query_opt(sql, &[&key_of(window), &window.quota, &window.window])?;
     let taken = row.map(|row| row.try_get::<_, i64>(0)).transpose()?;
     Ok(taken.map(|taken| u64::try_from(taken).unwrap_or(0)))
@@ -34,7 +31,7 @@ pub(super) fn lease(
     window: &QuotaWindow,
     wanted: u64,
     limit: u64,
-) -> Result<Lease, QueryError> {
+) -> QueryResult<Lease> {
     let lease = Lease::of(wanted, taken_and_locked(transaction, window)?, limit);
     if lease.granted > 0 {
         add(transaction, window, signed(lease.granted))?;
@@ -43,10 +40,7 @@ pub(super) fn lease(
 }
 
 /// The same as `taken`, and no other transaction changes it until this one ends.
-fn taken_and_locked(
-    transaction: &mut PostgresTransaction<'_>,
-    window: &QuotaWindow,
-) -> Result<u64, QueryError> {
+fn taken_and_locked(transaction: &mut PostgresTransaction<'_>, window: &QuotaWindow) -> QueryResult<u64> {
     let locked = format!("{TAKEN} FOR UPDATE");
     if let Some(taken) = find(transaction, &locked, window)? {
         return Ok(taken);
@@ -64,7 +58,7 @@ pub(super) fn add(
     transaction: &mut PostgresTransaction<'_>,
     window: &QuotaWindow,
     amount: i64,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     // Calculated with numbers of any size, because a sum may be larger than the column can store.
     let sql = "
         INSERT INTO api_key_quota (key, quota, begins_at, taken) VALUES ($1, $2, $3, greatest($4::bigint, 0))
@@ -78,7 +72,7 @@ pub(super) fn forget(
     transaction: &mut PostgresTransaction<'_>,
     period: Period,
     before: i64,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     let sql = "DELETE FROM api_key_quota WHERE begins_at < $1 AND quota LIKE '%/' || $2::text";
     transaction.execute(sql, &[&before, &period.as_str()]).map(drop)
 }

@@ -4,7 +4,7 @@ mod audit;
 mod quotas;
 mod rows;
 
-use hob_db::{ChangeWatch, Database, DatabaseError, LazyDatabase, Migrations};
+use hob_db::{ChangeWatch, Database, DbResult, LazyDatabase, Migrations};
 use rusqlite::{OptionalExtension, Transaction};
 
 use super::{ChangeFn, KeyStore, Lease, QuotaWindow, StoredKey};
@@ -30,7 +30,7 @@ impl SqliteKeyStore {
         SqliteKeyStore { database: database.into() }
     }
 
-    fn open(&self) -> Result<Database, DatabaseError> {
+    fn open(&self) -> DbResult<Database> {
         self.database.open()
     }
 }
@@ -45,7 +45,7 @@ impl KeyStore for SqliteKeyStore {
         false
     }
 
-    fn insert(&self, key: &StoredKey, event: &AuditEvent) -> Result<bool, DatabaseError> {
+    fn insert(&self, key: &StoredKey, event: &AuditEvent) -> DbResult<bool> {
         self.open()?.write(|transaction| {
             if rows::get(transaction, key.key.name.as_str())?.is_some() {
                 return Ok(false);
@@ -57,14 +57,14 @@ impl KeyStore for SqliteKeyStore {
         })
     }
 
-    fn list(&self) -> Result<Vec<StoredKey>, DatabaseError> {
+    fn list(&self) -> DbResult<Vec<StoredKey>> {
         match self.database.find()? {
             Some(database) => database.read(rows::list),
             None => Ok(Vec::new()),
         }
     }
 
-    fn get(&self, name: &KeyName) -> Result<Option<StoredKey>, DatabaseError> {
+    fn get(&self, name: &KeyName) -> DbResult<Option<StoredKey>> {
         match self.database.find()? {
             Some(database) => database.read(|connection| rows::get(connection, name.as_str())),
             None => Ok(None),
@@ -96,7 +96,7 @@ impl KeyStore for SqliteKeyStore {
         }
     }
 
-    fn changes(&self) -> Result<i64, DatabaseError> {
+    fn changes(&self) -> DbResult<i64> {
         let Some(database) = self.database.find()? else { return Ok(0) };
         database.read(|connection| {
             let count = connection
@@ -106,49 +106,49 @@ impl KeyStore for SqliteKeyStore {
         })
     }
 
-    fn watch(&self) -> Result<Option<ChangeWatch>, DatabaseError> {
+    fn watch(&self) -> DbResult<Option<ChangeWatch>> {
         match self.database.find()? {
             Some(database) => database.watch(),
             None => Ok(None),
         }
     }
 
-    fn lease(&self, window: &QuotaWindow, wanted: u64, limit: u64) -> Result<Lease, DatabaseError> {
+    fn lease(&self, window: &QuotaWindow, wanted: u64, limit: u64) -> DbResult<Lease> {
         self.open()?.write(|transaction| quotas::lease(transaction, window, wanted, limit))
     }
 
-    fn charge(&self, window: &QuotaWindow, amount: u64) -> Result<(), DatabaseError> {
+    fn charge(&self, window: &QuotaWindow, amount: u64) -> DbResult<()> {
         self.open()?.write(|transaction| quotas::charge(transaction, window, amount))
     }
 
-    fn give_back(&self, window: &QuotaWindow, amount: u64) -> Result<(), DatabaseError> {
+    fn give_back(&self, window: &QuotaWindow, amount: u64) -> DbResult<()> {
         self.open()?.write(|transaction| quotas::give_back(transaction, window, amount))
     }
 
-    fn taken(&self, window: &QuotaWindow) -> Result<u64, DatabaseError> {
+    fn taken(&self, window: &QuotaWindow) -> DbResult<u64> {
         match self.database.find()? {
             Some(database) => database.read(|connection| quotas::taken(connection, window)),
             None => Ok(0),
         }
     }
 
-    fn forget_windows(&self, period: Period, before: i64) -> Result<(), DatabaseError> {
+    fn forget_windows(&self, period: Period, before: i64) -> DbResult<()> {
         let Some(database) = self.database.find()? else { return Ok(()) };
         database.write(|transaction| quotas::forget(transaction, period, before))
     }
 
-    fn append_audit(&self, event: &AuditEvent) -> Result<AuditEntry, DatabaseError> {
+    fn append_audit(&self, event: &AuditEvent) -> DbResult<AuditEntry> {
         self.open()?.write(|transaction| audit::append(transaction, event))
     }
 
-    fn audit_after(&self, number: i64, limit: usize) -> Result<Vec<AuditEntry>, DatabaseError> {
+    fn audit_after(&self, number: i64, limit: usize) -> DbResult<Vec<AuditEntry>> {
         match self.database.find()? {
             Some(database) => database.read(|connection| audit::after(connection, number, limit)),
             None => Ok(Vec::new()),
         }
     }
 
-    fn latest_audit(&self, limit: usize) -> Result<Vec<AuditEntry>, DatabaseError> {
+    fn latest_audit(&self, limit: usize) -> DbResult<Vec<AuditEntry>> {
         match self.database.find()? {
             Some(database) => database.read(|connection| audit::latest(connection, limit)),
             None => Ok(Vec::new()),

@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use hob_core::time::Moment;
 use hob_core::{CollectionName, CollectionSet};
-use hob_db::postgres::{QueryError, Row};
-use hob_db::{DatabaseError, Durability};
+use hob_db::postgres::{QueryResult, Row};
+use hob_db::{DbResult, Durability};
 
 use super::memory_database::{PostgresMemoryStore, Scope};
 use crate::store::catalog::{
@@ -63,7 +63,7 @@ impl DocumentCatalog for PostgresMemoryStore {
         collections: &CollectionSet,
         since: SystemTime,
         limit: usize,
-    ) -> Result<Vec<RecentDocument>, DatabaseError> {
+    ) -> DbResult<Vec<RecentDocument>> {
         let scope = Scope::of(collections);
         let sql = RECENT.replace("{scope}", &scope.has_source("memory_source.id", "$1"));
         let (since, limit) = (Moment::of(since).microseconds(), row_limit(limit));
@@ -81,11 +81,7 @@ impl DocumentCatalog for PostgresMemoryStore {
         })
     }
 
-    fn documents(
-        &self,
-        collections: &CollectionSet,
-        page: &CatalogPage,
-    ) -> Result<Vec<StoredDocument>, DatabaseError> {
+    fn documents(&self, collections: &CollectionSet, page: &CatalogPage) -> DbResult<Vec<StoredDocument>> {
         let scope = Scope::of(collections);
         let sql = DOCUMENTS.replace("{scope}", &scope.has_source("id", "$1"));
         let (exact, first, end) = below(page.below.as_deref());
@@ -109,11 +105,7 @@ impl DocumentCatalog for PostgresMemoryStore {
         })
     }
 
-    fn skipped(
-        &self,
-        collections: &CollectionSet,
-        page: &CatalogPage,
-    ) -> Result<Vec<SkippedFile>, DatabaseError> {
+    fn skipped(&self, collections: &CollectionSet, page: &CatalogPage) -> DbResult<Vec<SkippedFile>> {
         let scope = Scope::of(collections);
         let (exact, first, end) = below(page.below.as_deref());
         let text = folded(&page.text);
@@ -143,7 +135,7 @@ impl DocumentCatalog for PostgresMemoryStore {
         })
     }
 
-    fn collections(&self, collections: &CollectionSet) -> Result<Vec<CollectionSummary>, DatabaseError> {
+    fn collections(&self, collections: &CollectionSet) -> DbResult<Vec<CollectionSummary>> {
         let scope = Scope::of(collections);
         self.database.read(|transaction| {
             let rows = transaction.query(COLLECTIONS, &[&scope.0])?;
@@ -168,7 +160,7 @@ impl DocumentCatalog for PostgresMemoryStore {
         path: &str,
         skipped: &[IndexWarning],
         now: SystemTime,
-    ) -> Result<(), DatabaseError> {
+    ) -> DbResult<()> {
         let (exact, first, end) = range_below(path);
         let seen = Moment::of(now).microseconds();
         let paths: Vec<String> =
@@ -194,7 +186,7 @@ impl DocumentCatalog for PostgresMemoryStore {
         })
     }
 
-    fn remove_skipped(&self, collections: &CollectionSet, path: Option<&str>) -> Result<(), DatabaseError> {
+    fn remove_skipped(&self, collections: &CollectionSet, path: Option<&str>) -> DbResult<()> {
         let scope = Scope::of(collections);
         let (exact, first, end) = below(path);
         self.database.write_with(Durability::ProcessEnd, |transaction| {
@@ -208,7 +200,7 @@ impl DocumentCatalog for PostgresMemoryStore {
         })
     }
 
-    fn paths_in(&self, collection: &CollectionName, count: usize) -> Result<Vec<String>, DatabaseError> {
+    fn paths_in(&self, collection: &CollectionName, count: usize) -> DbResult<Vec<String>> {
         let count = row_limit(count);
         self.database.read(|transaction| {
             let rows = transaction.query(
@@ -220,12 +212,12 @@ impl DocumentCatalog for PostgresMemoryStore {
         })
     }
 
-    fn folders(&self) -> Result<Vec<DocumentFolder>, DatabaseError> {
+    fn folders(&self) -> DbResult<Vec<DocumentFolder>> {
         let sql = format!("SELECT {FOLDER} FROM memory_folder ORDER BY path, collection");
         self.database.read(|transaction| transaction.query(&sql, &[])?.iter().map(folder).collect())
     }
 
-    fn save_folder(&self, new: &NewFolder, now: SystemTime) -> Result<DocumentFolder, DatabaseError> {
+    fn save_folder(&self, new: &NewFolder, now: SystemTime) -> DbResult<DocumentFolder> {
         let now = Moment::of(now).microseconds();
         let sql = format!(
             "INSERT INTO memory_folder (path, collection, watched, added, due) VALUES ($1, $2, $3, $4, $4) \
@@ -238,12 +230,7 @@ impl DocumentCatalog for PostgresMemoryStore {
         })
     }
 
-    fn set_watched(
-        &self,
-        id: i64,
-        watched: bool,
-        now: SystemTime,
-    ) -> Result<Option<DocumentFolder>, DatabaseError> {
+    fn set_watched(&self, id: i64, watched: bool, now: SystemTime) -> DbResult<Option<DocumentFolder>> {
         let now = Moment::of(now).microseconds();
         let sql = format!("UPDATE memory_folder SET watched = $2, due = $3 WHERE id = $1 RETURNING {FOLDER}");
         self.database.write(|transaction| {
@@ -251,19 +238,19 @@ impl DocumentCatalog for PostgresMemoryStore {
         })
     }
 
-    fn remove_folder(&self, id: i64) -> Result<Option<DocumentFolder>, DatabaseError> {
+    fn remove_folder(&self, id: i64) -> DbResult<Option<DocumentFolder>> {
         let sql = format!("DELETE FROM memory_folder WHERE id = $1 RETURNING {FOLDER}");
         self.database.write(|transaction| transaction.query(&sql, &[&id])?.first().map(folder).transpose())
     }
 
-    fn remove_folders(&self, collection: &CollectionName) -> Result<(), DatabaseError> {
+    fn remove_folders(&self, collection: &CollectionName) -> DbResult<()> {
         self.database.write(|transaction| {
             let sql = "DELETE FROM memory_folder WHERE collection = $1";
             transaction.execute(sql, &[&collection.as_str()]).map(|_| ())
         })
     }
 
-    fn claim_folder(&self, id: i64, now: SystemTime, until: SystemTime) -> Result<bool, DatabaseError> {
+    fn claim_folder(&self, id: i64, now: SystemTime, until: SystemTime) -> DbResult<bool> {
         let (now, until) = (Moment::of(now).microseconds(), Moment::of(until).microseconds());
         self.database.write_with(Durability::ProcessEnd, |transaction| {
             let sql = "UPDATE memory_folder SET due = $3 WHERE id = $1 AND watched AND due <= $2";
@@ -271,14 +258,14 @@ impl DocumentCatalog for PostgresMemoryStore {
         })
     }
 
-    fn hold_folder(&self, id: i64, until: SystemTime) -> Result<(), DatabaseError> {
+    fn hold_folder(&self, id: i64, until: SystemTime) -> DbResult<()> {
         let until = Moment::of(until).microseconds();
         self.database.write_with(Durability::ProcessEnd, |transaction| {
             transaction.execute("UPDATE memory_folder SET due = $2 WHERE id = $1", &[&id, &until]).map(|_| ())
         })
     }
 
-    fn finish_folder(&self, id: i64, check: &FolderCheck) -> Result<(), DatabaseError> {
+    fn finish_folder(&self, id: i64, check: &FolderCheck) -> DbResult<()> {
         let (at, next) = (Moment::of(check.at).microseconds(), Moment::of(check.next).microseconds());
         let fault = check.fault.as_deref().map(|fault| storable(fault).into_owned());
         self.database.write_with(Durability::ProcessEnd, |transaction| {
@@ -288,7 +275,7 @@ impl DocumentCatalog for PostgresMemoryStore {
     }
 }
 
-fn folder(row: &Row) -> Result<DocumentFolder, QueryError> {
+fn folder(row: &Row) -> QueryResult<DocumentFolder> {
     Ok(DocumentFolder {
         id: row.try_get(0)?,
         path: row.try_get(1)?,

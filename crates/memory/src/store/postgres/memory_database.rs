@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::time::Instant;
 
 use hob_core::CollectionSet;
-use hob_db::DatabaseError;
-use hob_db::postgres::{PostgresDatabase, PostgresMigrations, PostgresTransaction, QueryError};
+use hob_db::DbResult;
+use hob_db::postgres::{PostgresDatabase, PostgresMigrations, PostgresTransaction, QueryError, QueryResult};
 use parking_lot::Mutex;
 
 use super::tokenizer::Tokenizer;
@@ -47,7 +47,7 @@ impl PostgresMemoryStore {
     }
 
     /// Whether anything was ever indexed and is still there, or should be.
-    pub fn has_sources(&self) -> Result<bool, DatabaseError> {
+    pub fn has_sources(&self) -> DbResult<bool> {
         self.database.read(|transaction| {
             let row = transaction.query_one(
                 "SELECT EXISTS (SELECT FROM memory_source) OR EXISTS (SELECT FROM memory_folder) \
@@ -58,16 +58,12 @@ impl PostgresMemoryStore {
         })
     }
 
-    pub(super) fn explained<T>(&self, done: Result<T, QueryError>) -> Result<T, DatabaseError> {
+    pub(super) fn explained<T>(&self, done: QueryResult<T>) -> DbResult<T> {
         done.map_err(|error| self.database.explain(error))
     }
 
     /// `work` runs again after a broken connection.
-    pub(super) fn with_snapshot(
-        &self,
-        collections: &CollectionSet,
-        work: SnapshotWork<'_>,
-    ) -> Result<(), DatabaseError> {
+    pub(super) fn with_snapshot(&self, collections: &CollectionSet, work: SnapshotWork<'_>) -> DbResult<()> {
         self.database.read(|transaction| {
             let snapshot = PostgresSnapshot {
                 transaction: RefCell::new(transaction),
@@ -127,8 +123,8 @@ pub(super) struct PostgresSnapshot<'a, 'c> {
 impl<'c> PostgresSnapshot<'_, 'c> {
     pub(super) fn run<T>(
         &self,
-        work: impl FnOnce(&mut PostgresTransaction<'c>) -> Result<T, QueryError>,
-    ) -> Result<T, DatabaseError> {
+        work: impl FnOnce(&mut PostgresTransaction<'c>) -> QueryResult<T>,
+    ) -> DbResult<T> {
         work(&mut self.transaction.borrow_mut()).map_err(|error| {
             self.failure.replace(Some(error));
             // The caller of the snapshot gets the saved error instead.

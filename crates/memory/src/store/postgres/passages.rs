@@ -1,7 +1,7 @@
 //! The text of chunks, with marked words of a question.
 
-use hob_db::DatabaseError;
-use hob_db::postgres::{QueryError, Row};
+use hob_db::DbResult;
+use hob_db::postgres::{QueryError, QueryResult, Row};
 
 use super::memory_database::PostgresSnapshot;
 use crate::store::StoredPassage;
@@ -20,7 +20,7 @@ pub(super) fn passages(
     snapshot: &PostgresSnapshot<'_, '_>,
     chunks: &[i64],
     query: Option<&WordQuery>,
-) -> Result<Vec<StoredPassage>, DatabaseError> {
+) -> DbResult<Vec<StoredPassage>> {
     snapshot.run(|transaction| {
         let rows = transaction.query(PASSAGES, &[&chunks])?;
         let mut passages = rows.iter().map(passage).collect::<Result<Vec<_>, _>>()?;
@@ -35,7 +35,7 @@ pub(super) fn passages(
     })
 }
 
-fn passage(row: &Row) -> Result<StoredPassage, QueryError> {
+fn passage(row: &Row) -> QueryResult<StoredPassage> {
     let number = |column: usize, name| {
         let number: i64 = row.try_get(column)?;
         u32::try_from(number).map_err(|error| QueryError::unreadable(name, error))

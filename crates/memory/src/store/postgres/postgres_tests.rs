@@ -1,5 +1,6 @@
 //! The memory in PostgreSQL: pgvector and its index, and damage that a check finds.
 
+use hob_db::DatabaseError;
 use hob_db::postgres::PostgresDatabase;
 use hob_testkit::{PostgresServer, TestDatabase};
 

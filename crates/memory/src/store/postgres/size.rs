@@ -1,8 +1,8 @@
 //! How much there is, whether it is right, and when it is on the disk.
 
 use hob_core::time::Moment;
-use hob_db::DatabaseError;
-use hob_db::postgres::{QueryError, Row};
+use hob_db::DbResult;
+use hob_db::postgres::{QueryError, QueryResult, Row};
 
 use super::memory_database::{PostgresMemoryStore, Scope};
 use super::vectors::count_vectors;
@@ -27,7 +27,7 @@ const COLLECTIONS: &str = "
 /// Chunks that are checked at once.
 const CHECKED: i64 = 1_000;
 
-pub(super) fn size(store: &PostgresMemoryStore, scope: &Scope) -> Result<MemorySize, DatabaseError> {
+pub(super) fn size(store: &PostgresMemoryStore, scope: &Scope) -> DbResult<MemorySize> {
     let sql = format!("{SIZE}{}", scope.has_source("id", "$1"));
     store.database.read(|transaction| {
         let row = transaction.query_one(&sql, &[&scope.0])?;
@@ -47,14 +47,14 @@ pub(super) fn size(store: &PostgresMemoryStore, scope: &Scope) -> Result<MemoryS
             database_bytes: number(6)?,
             vectors: vectors.iter().map(|(_, count)| count).sum(),
             models: vectors.into_iter().map(|(model, _)| model).collect(),
-            collections: collections.iter().map(collection).collect::<Result<_, QueryError>>()?,
+            collections: collections.iter().map(collection).collect::<QueryResult<_>>()?,
             last_indexed: row.try_get::<_, Option<i64>>(5)?.map(Moment::from_microseconds),
         })
     })
 }
 
 /// The words of each chunk must be those of its text. The index over them is the server's.
-pub(super) fn check(store: &PostgresMemoryStore) -> Result<(), DatabaseError> {
+pub(super) fn check(store: &PostgresMemoryStore) -> DbResult<()> {
     let mut last = 0;
     loop {
         let checked = store.database.read(|transaction| {
@@ -67,7 +67,7 @@ pub(super) fn check(store: &PostgresMemoryStore) -> Result<(), DatabaseError> {
             let texts = rows
                 .iter()
                 .map(|row| Ok((row.try_get(1)?, row.try_get(2)?)))
-                .collect::<Result<Vec<(&str, &str)>, QueryError>>()?;
+                .collect::<QueryResult<Vec<(&str, &str)>>>()?;
             let mut newest = None;
             for (row, words) in rows.iter().zip(store.tokenizer.tokenize(&texts)?) {
                 let chunk: i64 = row.try_get(0)?;
@@ -88,7 +88,7 @@ pub(super) fn check(store: &PostgresMemoryStore) -> Result<(), DatabaseError> {
 }
 
 /// A durable commit also makes all earlier ones durable. New words wait in a list that every search reads, until it is cleared.
-pub(super) fn sync(store: &PostgresMemoryStore) -> Result<(), DatabaseError> {
+pub(super) fn sync(store: &PostgresMemoryStore) -> DbResult<()> {
     store.database.write(|transaction| {
         transaction.wait_without_limit()?;
         for index in ["memory_words_index", "memory_words_sample"] {

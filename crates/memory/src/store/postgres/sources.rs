@@ -8,8 +8,8 @@ use std::time::SystemTime;
 
 use hob_core::CollectionName;
 use hob_core::time::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, ToSql, Type};
-use hob_db::{DatabaseError, Durability};
+use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row, ToSql, Type};
+use hob_db::{DbResult, Durability};
 
 use super::memory_database::{PostgresMemoryStore, Scope};
 use super::tokenizer::Tokenizer;
@@ -44,10 +44,7 @@ const WORDS_TYPES: [Type; 3] = [Type::INT8, Type::INT8, Type::BYTEA];
 const LOCK: &str =
     "SELECT id, chunks FROM memory_source WHERE path = ANY($1) ORDER BY path COLLATE \"C\" FOR UPDATE";
 
-pub(super) fn known_below(
-    store: &PostgresMemoryStore,
-    path: &str,
-) -> Result<HashMap<String, SourceStamp>, DatabaseError> {
+pub(super) fn known_below(store: &PostgresMemoryStore, path: &str) -> DbResult<HashMap<String, SourceStamp>> {
     let (exact, first, end) = range_below(path);
     store.database.read(|transaction| {
         let rows = transaction.query(
@@ -59,7 +56,7 @@ pub(super) fn known_below(
     })
 }
 
-fn stamp(row: &Row) -> Result<(String, SourceStamp), QueryError> {
+fn stamp(row: &Row) -> QueryResult<(String, SourceStamp)> {
     let hash: &[u8] = row.try_get(1)?;
     let stamp = SourceStamp {
         hash: hash.try_into().map_err(|error| QueryError::unreadable("hash", error))?,
@@ -88,7 +85,7 @@ pub(super) fn replace(
     durability: Durability,
     sources: &[NewSource],
     now: SystemTime,
-) -> Result<(), DatabaseError> {
+) -> DbResult<()> {
     if sources.is_empty() {
         return Ok(());
     }
@@ -154,7 +151,7 @@ pub(super) fn replace(
 pub(in crate::store) fn add_words(
     transaction: &mut PostgresTransaction<'_>,
     chunks: &[(i64, String, String)],
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     let texts: Vec<(&str, &str)> = chunks.iter().map(|(_, title, text)| (&**title, &**text)).collect();
     let words = Tokenizer::default().tokenize(&texts)?;
     let rows: Vec<(i64, i64, Vec<u8>)> = chunks
@@ -184,7 +181,7 @@ fn save_sources(
     sources: &[NewSource],
     rows: &[ChunkRow<'_>],
     indexed: i64,
-) -> Result<Vec<i64>, QueryError> {
+) -> QueryResult<Vec<i64>> {
     let mut words = vec![0_i64; sources.len()];
     for row in rows {
         words[row.source] += row.length;
@@ -213,15 +210,12 @@ fn save_sources(
     let ids = saved
         .iter()
         .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-        .collect::<Result<HashMap<&str, i64>, QueryError>>()?;
+        .collect::<QueryResult<HashMap<&str, i64>>>()?;
     let missing = || QueryError::unreadable("path", "a saved source has no row");
     paths.iter().map(|path| ids.get(path.as_str()).copied().ok_or_else(missing)).collect()
 }
 
-pub(super) fn restamp(
-    store: &PostgresMemoryStore,
-    stamps: &[(String, SourceStamp)],
-) -> Result<(), DatabaseError> {
+pub(super) fn restamp(store: &PostgresMemoryStore, stamps: &[(String, SourceStamp)]) -> DbResult<()> {
     let paths: Vec<&str> = stamps.iter().map(|(path, _)| path.as_str()).collect();
     let modified: Vec<i64> = stamps.iter().map(|(_, stamp)| stamp.modified).collect();
     let sizes: Vec<i64> = stamps.iter().map(|(_, stamp)| stored_size(stamp.size)).collect();
@@ -238,7 +232,7 @@ pub(super) fn restamp(
     })
 }
 
-pub(super) fn remove(store: &PostgresMemoryStore, paths: &[String]) -> Result<RemovedSources, DatabaseError> {
+pub(super) fn remove(store: &PostgresMemoryStore, paths: &[String]) -> DbResult<RemovedSources> {
     store.database.write_with(Durability::ProcessEnd, |transaction| {
         let rows = transaction.query(LOCK, &[&paths])?;
         let (mut ids, mut chunks) = (Vec::with_capacity(rows.len()), 0);
@@ -255,7 +249,7 @@ pub(super) fn add_to_collection(
     store: &PostgresMemoryStore,
     collection: &CollectionName,
     paths: &[String],
-) -> Result<(), DatabaseError> {
+) -> DbResult<()> {
     store.database.write_with(Durability::ProcessEnd, |transaction| {
         transaction.query(LOCK, &[&paths])?;
         transaction.execute(
@@ -271,7 +265,7 @@ pub(super) fn remove_from_collection(
     store: &PostgresMemoryStore,
     collection: &CollectionName,
     paths: &[String],
-) -> Result<RemovedSources, DatabaseError> {
+) -> DbResult<RemovedSources> {
     store.database.write_with(Durability::ProcessEnd, |transaction| {
         let locked = transaction.query(LOCK, &[&paths])?;
         let ids = locked.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
@@ -299,7 +293,7 @@ pub(super) fn paths_below(
     path: &str,
     scope: &Scope,
     count: usize,
-) -> Result<Vec<String>, DatabaseError> {
+) -> DbResult<Vec<String>> {
     let (exact, first, end) = range_below(path);
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     let sql = format!(

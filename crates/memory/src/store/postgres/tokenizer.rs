@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use hob_db::postgres::QueryError;
+use hob_db::postgres::{QueryError, QueryResult};
 use parking_lot::Mutex;
 use rusqlite::{Connection, params};
 
@@ -44,7 +44,7 @@ pub(super) struct ChunkWords {
 
 impl Tokenizer {
     /// The words of each chunk, given as title and text.
-    pub(super) fn tokenize(&self, chunks: &[(&str, &str)]) -> Result<Vec<ChunkWords>, QueryError> {
+    pub(super) fn tokenize(&self, chunks: &[(&str, &str)]) -> QueryResult<Vec<ChunkWords>> {
         self.with_connection(|connection| {
             let mut insert =
                 connection.prepare_cached("INSERT INTO tokens (rowid, title, text) VALUES (?1, ?2, ?3)")?;
@@ -73,7 +73,7 @@ impl Tokenizer {
     }
 
     /// The words of each phrase, in their order.
-    pub(super) fn phrases(&self, phrases: &[String]) -> Result<Vec<Vec<String>>, QueryError> {
+    pub(super) fn phrases(&self, phrases: &[String]) -> QueryResult<Vec<Vec<String>>> {
         let chunks: Vec<(&str, &str)> = phrases.iter().map(|phrase| ("", phrase.as_str())).collect();
         let in_order = |chunk: ChunkWords| {
             let mut places: Vec<(usize, String)> = Vec::with_capacity(chunk.length);
@@ -87,11 +87,7 @@ impl Tokenizer {
     }
 
     /// The byte ranges in each text that match an expression of SQLite.
-    pub(super) fn marks(
-        &self,
-        texts: &[&str],
-        expression: &str,
-    ) -> Result<Vec<Vec<Range<usize>>>, QueryError> {
+    pub(super) fn marks(&self, texts: &[&str], expression: &str) -> QueryResult<Vec<Vec<Range<usize>>>> {
         self.with_connection(|connection| {
             let mut insert =
                 connection.prepare_cached("INSERT INTO passages (rowid, text) VALUES (?1, ?2)")?;
@@ -114,10 +110,7 @@ impl Tokenizer {
     }
 
     /// What `work` writes is forgotten.
-    fn with_connection<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, QueryError> {
+    fn with_connection<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> QueryResult<T> {
         let run = || {
             let idle = self.idle.lock().pop();
             let mut connection = match idle {

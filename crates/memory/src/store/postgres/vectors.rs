@@ -3,8 +3,8 @@
 //! Vectors have length 1 and half precision, so that the inner product is the cosine of SQLite's search. All models share a table.
 //! An index needs one length of vectors, so each model with many vectors has its own, over its part of the table.
 
-use hob_db::postgres::{PostgresTransaction, QueryError, Row};
-use hob_db::{DatabaseError, Durability};
+use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row};
+use hob_db::{DbResult, Durability};
 
 use super::memory_database::{PostgresMemoryStore, PostgresSnapshot, Scope};
 use crate::quantise::normalise;
@@ -68,7 +68,7 @@ pub(super) fn without_vector(
     model: &str,
     after: i64,
     count: usize,
-) -> Result<Vec<ChunkText>, DatabaseError> {
+) -> DbResult<Vec<ChunkText>> {
     let count = count as i64;
     store.database.read(|transaction| {
         let rows = match find_model(transaction, model)? {
@@ -90,7 +90,7 @@ pub(super) fn without_vector(
     })
 }
 
-pub(super) fn count_without_vector(store: &PostgresMemoryStore, model: &str) -> Result<u64, DatabaseError> {
+pub(super) fn count_without_vector(store: &PostgresMemoryStore, model: &str) -> DbResult<u64> {
     store.database.read(|transaction| {
         let chunks: i64 = transaction
             .query_one("SELECT coalesce(sum(chunks), 0)::bigint FROM memory_source", &[])?
@@ -109,7 +109,7 @@ pub(super) fn count_without_vector(store: &PostgresMemoryStore, model: &str) -> 
 pub(super) fn count_vectors(
     transaction: &mut PostgresTransaction<'_>,
     scope: &Scope,
-) -> Result<Vec<(String, u64)>, QueryError> {
+) -> QueryResult<Vec<(String, u64)>> {
     // Without a model, the table of vectors may not exist.
     if transaction.query_opt("SELECT FROM memory_model LIMIT 1", &[])?.is_none() {
         return Ok(Vec::new());
@@ -125,7 +125,7 @@ pub(super) fn count_vectors(
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get::<_, i64>(1)?.unsigned_abs()))).collect()
 }
 
-pub(super) fn has_vectors(store: &PostgresMemoryStore) -> Result<bool, DatabaseError> {
+pub(super) fn has_vectors(store: &PostgresMemoryStore) -> DbResult<bool> {
     store.database.read(|transaction| {
         // Without a model, the table of vectors may not exist.
         if transaction.query_opt("SELECT FROM memory_model LIMIT 1", &[])?.is_none() {
@@ -135,11 +135,7 @@ pub(super) fn has_vectors(store: &PostgresMemoryStore) -> Result<bool, DatabaseE
     })
 }
 
-pub(super) fn add_vectors(
-    store: &PostgresMemoryStore,
-    model: &str,
-    vectors: &[NewVector],
-) -> Result<(), DatabaseError> {
+pub(super) fn add_vectors(store: &PostgresMemoryStore, model: &str, vectors: &[NewVector]) -> DbResult<()> {
     let Some(dimensions) = vectors.first().map(|new| new.vector.len()) else { return Ok(()) };
     let dimensions = dimensions as i64;
     let mut new: Vec<&NewVector> =
@@ -170,11 +166,7 @@ pub(super) fn add_vectors(
 }
 
 /// The model, which is new or begins again if its vectors had another length.
-fn open_model(
-    transaction: &mut PostgresTransaction<'_>,
-    name: &str,
-    dimensions: i64,
-) -> Result<Model, QueryError> {
+fn open_model(transaction: &mut PostgresTransaction<'_>, name: &str, dimensions: i64) -> QueryResult<Model> {
     if let Some(known) = find_model(transaction, name)?
         && known.dimensions == dimensions
     {
@@ -197,7 +189,7 @@ fn open_model(
     Ok(Model { id: row.try_get(0)?, dimensions })
 }
 
-pub(in crate::store) fn create_table(transaction: &mut PostgresTransaction<'_>) -> Result<(), QueryError> {
+pub(in crate::store) fn create_table(transaction: &mut PostgresTransaction<'_>) -> QueryResult<()> {
     const NAME: &str = "pgvector";
     let version = "SELECT extversion FROM pg_extension WHERE extname = 'vector'";
     if transaction.query_opt(version, &[])?.is_none() {
@@ -219,7 +211,7 @@ pub(in crate::store) fn create_table(transaction: &mut PostgresTransaction<'_>) 
     transaction.run_script(CREATE_TABLE)
 }
 
-fn find_model(transaction: &mut PostgresTransaction<'_>, name: &str) -> Result<Option<Model>, QueryError> {
+fn find_model(transaction: &mut PostgresTransaction<'_>, name: &str) -> QueryResult<Option<Model>> {
     let row = transaction
         .query_opt("SELECT id, dimensions FROM memory_model WHERE name = $1", &[&storable(name)])?;
     row.map(|row| Ok(Model { id: row.try_get(0)?, dimensions: row.try_get(1)? })).transpose()
@@ -227,7 +219,7 @@ fn find_model(transaction: &mut PostgresTransaction<'_>, name: &str) -> Result<O
 
 /// Builds the indexes of models that have many vectors and no index. Until then their vectors are compared in full. An index over
 /// vectors that are there is built much faster than one that gets them one by one.
-pub(super) fn build_indexes(store: &PostgresMemoryStore) -> Result<(), DatabaseError> {
+pub(super) fn build_indexes(store: &PostgresMemoryStore) -> DbResult<()> {
     let lacking = |transaction: &mut PostgresTransaction<'_>| {
         let rows = transaction.query(
             "SELECT id, dimensions FROM memory_model WHERE dimensions <= $1 \
@@ -266,7 +258,7 @@ pub(super) fn build_indexes(store: &PostgresMemoryStore) -> Result<(), DatabaseE
     })
 }
 
-fn chunks_in(transaction: &mut PostgresTransaction<'_>, scope: &Scope) -> Result<i64, QueryError> {
+fn chunks_in(transaction: &mut PostgresTransaction<'_>, scope: &Scope) -> QueryResult<i64> {
     let sql = format!(
         "SELECT coalesce(sum(chunks), 0)::bigint FROM memory_source WHERE {}",
         scope.has_source("id", "$1")
@@ -279,7 +271,7 @@ pub(super) fn find_vectors(
     model: &str,
     vector: &[f32],
     count: usize,
-) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+) -> DbResult<Option<Vec<ChunkHit>>> {
     snapshot.run(|transaction| nearest(transaction, &snapshot.scope, model, vector, count))
 }
 
@@ -291,7 +283,7 @@ pub(super) fn nearest(
     model: &str,
     vector: &[f32],
     count: usize,
-) -> Result<Option<Vec<ChunkHit>>, QueryError> {
+) -> QueryResult<Option<Vec<ChunkHit>>> {
     let Some(model) = find_model(transaction, model)? else { return Ok(None) };
     let mut normal = normalise(vector);
     // A question of another length is compared as far as it goes, as in SQLite.

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use hob_db::DatabaseError;
-use hob_db::postgres::{PostgresTransaction, QueryError};
+use hob_db::DbResult;
+use hob_db::postgres::{PostgresTransaction, QueryResult};
 
 use super::memory_database::{PostgresMemoryStore, PostgresSnapshot, Scope, Statistics};
 use super::word_vector::QueryTerm;
@@ -63,7 +63,7 @@ pub(super) fn find_words(
     snapshot: &PostgresSnapshot<'_, '_>,
     query: &WordQuery,
     count: usize,
-) -> Result<Vec<ChunkHit>, DatabaseError> {
+) -> DbResult<Vec<ChunkHit>> {
     snapshot.run(|transaction| {
         let terms: Vec<QueryTerm> = terms(snapshot.store, query)?.into_iter().flatten().collect();
         if terms.is_empty() {
@@ -79,7 +79,7 @@ pub(super) fn word_shares(
     snapshot: &PostgresSnapshot<'_, '_>,
     query: &WordQuery,
     hits: &[ChunkHit],
-) -> Result<Vec<f64>, DatabaseError> {
+) -> DbResult<Vec<f64>> {
     let chunks: Vec<i64> = hits.iter().map(|hit| hit.chunk).collect();
     snapshot.run(|transaction| {
         let terms: Vec<QueryTerm> = terms(snapshot.store, query)?.into_iter().flatten().collect();
@@ -94,14 +94,14 @@ pub(super) fn word_shares(
         let found = rows
             .iter()
             .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-            .collect::<Result<HashMap<i64, f64>, QueryError>>()?;
+            .collect::<QueryResult<HashMap<i64, f64>>>()?;
         let all: f64 = weights.iter().sum();
         Ok(chunks.iter().map(|chunk| found.get(chunk).map_or(0.0, |weight| weight / all)).collect())
     })
 }
 
 /// The terms of a question; `None` for one without a word of the index.
-fn terms(store: &PostgresMemoryStore, query: &WordQuery) -> Result<Vec<Option<QueryTerm>>, QueryError> {
+fn terms(store: &PostgresMemoryStore, query: &WordQuery) -> QueryResult<Vec<Option<QueryTerm>>> {
     let phrases = store.tokenizer.phrases(query.terms())?;
     Ok(phrases.iter().map(|words| QueryTerm::of(words)).collect())
 }
@@ -112,7 +112,7 @@ fn statistics(
     store: &PostgresMemoryStore,
     transaction: &mut PostgresTransaction<'_>,
     scope: &Scope,
-) -> Result<Statistics, QueryError> {
+) -> QueryResult<Statistics> {
     if scope.0.is_some() {
         return scoped_statistics(transaction, scope);
     }
@@ -133,10 +133,7 @@ fn statistics(
     Ok(statistics)
 }
 
-fn scoped_statistics(
-    transaction: &mut PostgresTransaction<'_>,
-    scope: &Scope,
-) -> Result<Statistics, QueryError> {
+fn scoped_statistics(transaction: &mut PostgresTransaction<'_>, scope: &Scope) -> QueryResult<Statistics> {
     let sql = format!(
         "SELECT coalesce(sum(chunks), 0)::bigint, coalesce(sum(words), 0)::float8 FROM memory_source WHERE {}",
         scope.has_source("id", "$1")
@@ -165,7 +162,7 @@ struct Search<'a, 'c> {
 }
 
 impl Search<'_, '_> {
-    fn find(mut self) -> Result<Vec<ChunkHit>, QueryError> {
+    fn find(mut self) -> QueryResult<Vec<ChunkHit>> {
         let Statistics { chunks, before, last_chunk, .. } = self.statistics;
         let mut terms = self.counted()?;
         if chunks <= MAX_RANKED {
@@ -193,7 +190,7 @@ impl Search<'_, '_> {
     }
 
     /// The terms, with about the number of chunks that have them.
-    fn counted(&mut self) -> Result<Vec<CountedTerm>, QueryError> {
+    fn counted(&mut self) -> QueryResult<Vec<CountedTerm>> {
         let names: Vec<String> = self.terms.iter().map(|term| term.anywhere.clone()).collect();
         let counts = match self.statistics.chunks {
             0..=MAX_RANKED => self.counts(COUNT, &names)?,
@@ -217,7 +214,7 @@ impl Search<'_, '_> {
         Ok(names.into_iter().zip(counts).map(|(term, chunks)| CountedTerm { term, chunks }).collect())
     }
 
-    fn counts(&mut self, sql: &str, terms: &[String]) -> Result<Vec<u64>, QueryError> {
+    fn counts(&mut self, sql: &str, terms: &[String]) -> QueryResult<Vec<u64>> {
         if terms.is_empty() {
             return Ok(Vec::new());
         }
@@ -227,17 +224,12 @@ impl Search<'_, '_> {
     }
 
     /// About the number of matching chunks.
-    fn about(&mut self, expression: &str) -> Result<u64, QueryError> {
+    fn about(&mut self, expression: &str) -> QueryResult<u64> {
         let sampled = self.counts(COUNT_SAMPLED, &[expression.to_owned()])?;
         Ok(sampled.first().copied().unwrap_or(0) * SAMPLED)
     }
 
-    fn rank(
-        &mut self,
-        ranking: &[CountedTerm],
-        expression: &str,
-        oldest: i64,
-    ) -> Result<Vec<ChunkHit>, QueryError> {
+    fn rank(&mut self, ranking: &[CountedTerm], expression: &str, oldest: i64) -> QueryResult<Vec<ChunkHit>> {
         let terms: Vec<&QueryTerm> = ranking
             .iter()
             .filter_map(|counted| self.terms.iter().find(|term| term.anywhere == counted.term))

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use hob_core::time::Moment;
 use hob_core::{CollectionName, CollectionSet};
-use hob_db::{DatabaseError, Durability};
+use hob_db::{DbResult, Durability};
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::memory_file::{Scope, SqliteMemoryStore};
@@ -30,7 +30,7 @@ impl DocumentCatalog for SqliteMemoryStore {
         collections: &CollectionSet,
         since: SystemTime,
         limit: usize,
-    ) -> Result<Vec<RecentDocument>, DatabaseError> {
+    ) -> DbResult<Vec<RecentDocument>> {
         let scope = Scope::of(collections);
         let sql = format!(
             "SELECT path, title, {CHANGED} AS changed, coalesce(( \
@@ -54,11 +54,7 @@ impl DocumentCatalog for SqliteMemoryStore {
         })
     }
 
-    fn documents(
-        &self,
-        collections: &CollectionSet,
-        page: &CatalogPage,
-    ) -> Result<Vec<StoredDocument>, DatabaseError> {
+    fn documents(&self, collections: &CollectionSet, page: &CatalogPage) -> DbResult<Vec<StoredDocument>> {
         let scope = Scope::of(collections);
         let (exact, first, end) = below(page.below.as_deref());
         let sql = format!(
@@ -99,11 +95,7 @@ impl DocumentCatalog for SqliteMemoryStore {
         })
     }
 
-    fn skipped(
-        &self,
-        collections: &CollectionSet,
-        page: &CatalogPage,
-    ) -> Result<Vec<SkippedFile>, DatabaseError> {
+    fn skipped(&self, collections: &CollectionSet, page: &CatalogPage) -> DbResult<Vec<SkippedFile>> {
         let scope = Scope::of(collections);
         let (exact, first, end) = below(page.below.as_deref());
         let sql = format!(
@@ -137,7 +129,7 @@ impl DocumentCatalog for SqliteMemoryStore {
         })
     }
 
-    fn collections(&self, collections: &CollectionSet) -> Result<Vec<CollectionSummary>, DatabaseError> {
+    fn collections(&self, collections: &CollectionSet) -> DbResult<Vec<CollectionSummary>> {
         let scope = Scope::of(collections);
         let sql = format!(
             "WITH names (name) AS ( \
@@ -174,7 +166,7 @@ impl DocumentCatalog for SqliteMemoryStore {
         path: &str,
         skipped: &[IndexWarning],
         now: SystemTime,
-    ) -> Result<(), DatabaseError> {
+    ) -> DbResult<()> {
         let (exact, first, end) = range_below(path);
         let seen = Moment::of(now).microseconds();
         self.write(Durability::ProcessEnd, |transaction| {
@@ -196,7 +188,7 @@ impl DocumentCatalog for SqliteMemoryStore {
         })
     }
 
-    fn remove_skipped(&self, collections: &CollectionSet, path: Option<&str>) -> Result<(), DatabaseError> {
+    fn remove_skipped(&self, collections: &CollectionSet, path: Option<&str>) -> DbResult<()> {
         let scope = Scope::of(collections);
         let (exact, first, end) = below(path);
         let sql = format!(
@@ -209,7 +201,7 @@ impl DocumentCatalog for SqliteMemoryStore {
         })
     }
 
-    fn paths_in(&self, collection: &CollectionName, count: usize) -> Result<Vec<String>, DatabaseError> {
+    fn paths_in(&self, collection: &CollectionName, count: usize) -> DbResult<Vec<String>> {
         let count = row_limit(count);
         self.database.read(|connection| {
             let mut statement = connection.prepare_cached(
@@ -221,7 +213,7 @@ impl DocumentCatalog for SqliteMemoryStore {
         })
     }
 
-    fn folders(&self) -> Result<Vec<DocumentFolder>, DatabaseError> {
+    fn folders(&self) -> DbResult<Vec<DocumentFolder>> {
         self.database.read(|connection| {
             let mut statement = connection
                 .prepare_cached(&format!("SELECT {FOLDER} FROM memory_folder ORDER BY path, collection"))?;
@@ -230,7 +222,7 @@ impl DocumentCatalog for SqliteMemoryStore {
         })
     }
 
-    fn save_folder(&self, new: &NewFolder, now: SystemTime) -> Result<DocumentFolder, DatabaseError> {
+    fn save_folder(&self, new: &NewFolder, now: SystemTime) -> DbResult<DocumentFolder> {
         let now = Moment::of(now).microseconds();
         self.write(Durability::PowerCut, |transaction| {
             transaction.query_row(
@@ -245,12 +237,7 @@ impl DocumentCatalog for SqliteMemoryStore {
         })
     }
 
-    fn set_watched(
-        &self,
-        id: i64,
-        watched: bool,
-        now: SystemTime,
-    ) -> Result<Option<DocumentFolder>, DatabaseError> {
+    fn set_watched(&self, id: i64, watched: bool, now: SystemTime) -> DbResult<Option<DocumentFolder>> {
         let now = Moment::of(now).microseconds();
         self.write(Durability::PowerCut, |transaction| {
             transaction
@@ -265,21 +252,21 @@ impl DocumentCatalog for SqliteMemoryStore {
         })
     }
 
-    fn remove_folder(&self, id: i64) -> Result<Option<DocumentFolder>, DatabaseError> {
+    fn remove_folder(&self, id: i64) -> DbResult<Option<DocumentFolder>> {
         self.write(Durability::PowerCut, |transaction| {
             let sql = format!("DELETE FROM memory_folder WHERE id = ?1 RETURNING {FOLDER}");
             transaction.query_row(&sql, [id], folder).optional()
         })
     }
 
-    fn remove_folders(&self, collection: &CollectionName) -> Result<(), DatabaseError> {
+    fn remove_folders(&self, collection: &CollectionName) -> DbResult<()> {
         self.write(Durability::PowerCut, |transaction| {
             let sql = "DELETE FROM memory_folder WHERE collection = ?1";
             transaction.execute(sql, [collection.as_str()]).map(|_| ())
         })
     }
 
-    fn claim_folder(&self, id: i64, now: SystemTime, until: SystemTime) -> Result<bool, DatabaseError> {
+    fn claim_folder(&self, id: i64, now: SystemTime, until: SystemTime) -> DbResult<bool> {
         let (now, until) = (Moment::of(now).microseconds(), Moment::of(until).microseconds());
         self.write(Durability::ProcessEnd, |transaction| {
             let sql = "UPDATE memory_folder SET due = ?3 WHERE id = ?1 AND watched AND due <= ?2";
@@ -287,14 +274,14 @@ impl DocumentCatalog for SqliteMemoryStore {
         })
     }
 
-    fn hold_folder(&self, id: i64, until: SystemTime) -> Result<(), DatabaseError> {
+    fn hold_folder(&self, id: i64, until: SystemTime) -> DbResult<()> {
         let until = Moment::of(until).microseconds();
         self.write(Durability::ProcessEnd, |transaction| {
             transaction.execute("UPDATE memory_folder SET due = ?2 WHERE id = ?1", [id, until]).map(|_| ())
         })
     }
 
-    fn finish_folder(&self, id: i64, check: &FolderCheck) -> Result<(), DatabaseError> {
+    fn finish_folder(&self, id: i64, check: &FolderCheck) -> DbResult<()> {
         let (at, next) = (Moment::of(check.at).microseconds(), Moment::of(check.next).microseconds());
         self.write(Durability::ProcessEnd, |transaction| {
             let sql = "UPDATE memory_folder SET checked = ?2, fault = ?3, due = ?4 WHERE id = ?1";

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hob_core::CollectionSet;
-use hob_db::{Database, DatabaseError, Durability, Migrations};
+use hob_db::{Database, DatabaseError, DbResult, Durability, Migrations};
 use parking_lot::RwLock;
 use rusqlite::{Connection, Transaction};
 
@@ -40,24 +40,24 @@ pub struct SqliteMemoryStore {
 
 impl SqliteMemoryStore {
     /// Uses an open database, with a larger cache for its writer.
-    pub fn new(database: Database) -> Result<Self, DatabaseError> {
+    pub fn new(database: Database) -> DbResult<Self> {
         let resized = database.writer().pragma_update(None, "cache_size", -WRITER_CACHE_KIB);
         resized.map_err(|error| database.explain(error))?;
         Ok(SqliteMemoryStore { database, codes: RwLock::default() })
     }
 
     /// Opens the memory at `path`, which is created if necessary.
-    pub fn open(path: &Path) -> Result<Self, DatabaseError> {
+    pub fn open(path: &Path) -> DbResult<Self> {
         Self::new(Database::open(path, &[MIGRATIONS])?)
     }
 
     /// Opens an existing memory. Creates nothing.
-    pub fn find(path: &Path) -> Result<Option<Self>, DatabaseError> {
+    pub fn find(path: &Path) -> DbResult<Option<Self>> {
         if path.exists() { Self::open(path).map(Some) } else { Ok(None) }
     }
 
     /// A private memory.
-    pub fn in_memory() -> Result<Self, DatabaseError> {
+    pub fn in_memory() -> DbResult<Self> {
         Self::new(Database::in_memory(&[MIGRATIONS])?)
     }
 
@@ -66,13 +66,13 @@ impl SqliteMemoryStore {
         &self,
         durability: Durability,
         work: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, DatabaseError> {
+    ) -> DbResult<T> {
         retry_when_busy(|| self.database.write_with(durability, &work))
     }
 }
 
 /// SQLite has no queue for writers, so a process pauses after each write, and a waiting one retries.
-pub(super) fn retry_when_busy<T>(write: impl Fn() -> Result<T, DatabaseError>) -> Result<T, DatabaseError> {
+pub(super) fn retry_when_busy<T>(write: impl Fn() -> DbResult<T>) -> DbResult<T> {
     let mut tries = 0;
     loop {
         tries += 1;
@@ -116,10 +116,7 @@ pub(super) struct SqliteSnapshot<'a> {
 }
 
 impl SqliteSnapshot<'_> {
-    pub(super) fn explained<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, DatabaseError> {
+    pub(super) fn explained<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> DbResult<T> {
         work(self.connection).map_err(|error| self.database.explain(error))
     }
 }

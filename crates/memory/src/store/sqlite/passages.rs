@@ -1,6 +1,6 @@
 //! The text of chunks, with marked words of a question.
 
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::memory_file::SqliteSnapshot;
@@ -14,7 +14,7 @@ pub(super) fn passages(
     snapshot: &SqliteSnapshot<'_>,
     chunks: &[i64],
     query: Option<&WordQuery>,
-) -> Result<Vec<StoredPassage>, DatabaseError> {
+) -> DbResult<Vec<StoredPassage>> {
     snapshot.explained(|connection| {
         let mut passages = Vec::with_capacity(chunks.len());
         for chunk in chunks {

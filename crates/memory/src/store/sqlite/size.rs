@@ -1,13 +1,13 @@
 //! How much there is.
 
 use hob_core::time::Moment;
-use hob_db::{DatabaseError, Durability};
+use hob_db::{DbResult, Durability};
 
 use super::memory_file::{Scope, SqliteMemoryStore};
 use crate::store::MemorySize;
 use crate::types::CollectionSize;
 
-pub(super) fn size(store: &SqliteMemoryStore, scope: &Scope) -> Result<MemorySize, DatabaseError> {
+pub(super) fn size(store: &SqliteMemoryStore, scope: &Scope) -> DbResult<MemorySize> {
     store.database.read(|connection| {
         let mut size = connection.query_row(
             &format!(
@@ -71,7 +71,7 @@ pub(super) fn size(store: &SqliteMemoryStore, scope: &Scope) -> Result<MemorySiz
     })
 }
 
-pub(super) fn check(store: &SqliteMemoryStore) -> Result<(), DatabaseError> {
+pub(super) fn check(store: &SqliteMemoryStore) -> DbResult<()> {
     store.write(Durability::ProcessEnd, |transaction| {
         transaction
             .execute_batch("INSERT INTO memory_words (memory_words, rank) VALUES ('integrity-check', 1)")

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use hob_core::CollectionName;
 use hob_core::time::Moment;
-use hob_db::{DatabaseError, Durability};
+use hob_db::{DbResult, Durability};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::memory_file::{Scope, SqliteMemoryStore};
@@ -15,10 +15,7 @@ use crate::store::columns::{range_below, stored_size, unit_name};
 use crate::store::marks::storable;
 use crate::store::{NewChunk, NewSource, RemovedSources, SourceStamp};
 
-pub(super) fn known_below(
-    store: &SqliteMemoryStore,
-    path: &str,
-) -> Result<HashMap<String, SourceStamp>, DatabaseError> {
+pub(super) fn known_below(store: &SqliteMemoryStore, path: &str) -> DbResult<HashMap<String, SourceStamp>> {
     let (exact, first, end) = range_below(path);
     store.database.read(|connection| {
         let mut statement = connection.prepare_cached(
@@ -38,19 +35,11 @@ pub(super) fn known_below(
     })
 }
 
-pub(super) fn replace(
-    store: &SqliteMemoryStore,
-    sources: &[NewSource],
-    now: SystemTime,
-) -> Result<(), DatabaseError> {
+pub(super) fn replace(store: &SqliteMemoryStore, sources: &[NewSource], now: SystemTime) -> DbResult<()> {
     replace_with(store, Durability::ProcessEnd, sources, now)
 }
 
-pub(super) fn save(
-    store: &SqliteMemoryStore,
-    source: &NewSource,
-    now: SystemTime,
-) -> Result<(), DatabaseError> {
+pub(super) fn save(store: &SqliteMemoryStore, source: &NewSource, now: SystemTime) -> DbResult<()> {
     replace_with(store, Durability::PowerCut, std::slice::from_ref(source), now)
 }
 
@@ -59,7 +48,7 @@ fn replace_with(
     durability: Durability,
     sources: &[NewSource],
     now: SystemTime,
-) -> Result<(), DatabaseError> {
+) -> DbResult<()> {
     let indexed = Moment::of(now).microseconds();
     store.write(durability, |transaction| {
         // Deletions flush the word index, so all of them come first.
@@ -81,10 +70,7 @@ fn replace_with(
     })
 }
 
-pub(super) fn restamp(
-    store: &SqliteMemoryStore,
-    stamps: &[(String, SourceStamp)],
-) -> Result<(), DatabaseError> {
+pub(super) fn restamp(store: &SqliteMemoryStore, stamps: &[(String, SourceStamp)]) -> DbResult<()> {
     store.write(Durability::ProcessEnd, |transaction| {
         let mut statement = transaction.prepare_cached(
             "UPDATE memory_source SET modified = ?2, size = ?3 WHERE path = ?1 AND hash = ?4",
@@ -96,7 +82,7 @@ pub(super) fn restamp(
     })
 }
 
-pub(super) fn remove(store: &SqliteMemoryStore, paths: &[String]) -> Result<RemovedSources, DatabaseError> {
+pub(super) fn remove(store: &SqliteMemoryStore, paths: &[String]) -> DbResult<RemovedSources> {
     store.write(Durability::ProcessEnd, |transaction| {
         let mut removed = RemovedSources::default();
         for path in paths {
@@ -114,7 +100,7 @@ pub(super) fn add_to_collection(
     store: &SqliteMemoryStore,
     collection: &CollectionName,
     paths: &[String],
-) -> Result<(), DatabaseError> {
+) -> DbResult<()> {
     store.write(Durability::ProcessEnd, |transaction| {
         let mut statement = transaction.prepare_cached(
             "INSERT INTO memory_collection (name, source) SELECT ?1, id FROM memory_source WHERE path = ?2 \
@@ -131,7 +117,7 @@ pub(super) fn remove_from_collection(
     store: &SqliteMemoryStore,
     collection: &CollectionName,
     paths: &[String],
-) -> Result<RemovedSources, DatabaseError> {
+) -> DbResult<RemovedSources> {
     store.write(Durability::ProcessEnd, |transaction| {
         let mut find = transaction.prepare_cached("SELECT id, chunks FROM memory_source WHERE path = ?1")?;
         let mut remove =
@@ -162,7 +148,7 @@ pub(super) fn paths_below(
     path: &str,
     scope: &Scope,
     count: usize,
-) -> Result<Vec<String>, DatabaseError> {
+) -> DbResult<Vec<String>> {
     let (exact, first, end) = range_below(path);
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     store.database.read(|connection| {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hob_db::{DatabaseError, Durability};
+use hob_db::{DbResult, Durability};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::memory_file::{SqliteMemoryStore, SqliteSnapshot};
@@ -30,7 +30,7 @@ pub(super) fn without_vector(
     model: &str,
     after: i64,
     count: usize,
-) -> Result<Vec<ChunkText>, DatabaseError> {
+) -> DbResult<Vec<ChunkText>> {
     store.database.read(|connection| {
         let mut statement = connection.prepare_cached(
             "SELECT id, title, text FROM memory_chunk WHERE id > ?2 AND NOT EXISTS (\
@@ -45,7 +45,7 @@ pub(super) fn without_vector(
     })
 }
 
-pub(super) fn count_without_vector(store: &SqliteMemoryStore, model: &str) -> Result<u64, DatabaseError> {
+pub(super) fn count_without_vector(store: &SqliteMemoryStore, model: &str) -> DbResult<u64> {
     store.database.read(|connection| {
         // The sums and the codes are small compared to the chunks and vectors.
         let lacking: i64 = connection.query_row(
@@ -59,17 +59,13 @@ pub(super) fn count_without_vector(store: &SqliteMemoryStore, model: &str) -> Re
     })
 }
 
-pub(super) fn has_vectors(store: &SqliteMemoryStore) -> Result<bool, DatabaseError> {
+pub(super) fn has_vectors(store: &SqliteMemoryStore) -> DbResult<bool> {
     store.database.read(|connection| {
         connection.query_row("SELECT EXISTS (SELECT 1 FROM memory_code)", [], |row| row.get(0))
     })
 }
 
-pub(super) fn add_vectors(
-    store: &SqliteMemoryStore,
-    model: &str,
-    vectors: &[NewVector],
-) -> Result<(), DatabaseError> {
+pub(super) fn add_vectors(store: &SqliteMemoryStore, model: &str, vectors: &[NewVector]) -> DbResult<()> {
     let Some(dimensions) = vectors.first().map(|new| new.vector.len()) else { return Ok(()) };
     store.write(Durability::ProcessEnd, |transaction| {
         let model = match find_model(transaction, model)? {
@@ -114,7 +110,7 @@ pub(super) fn find_vectors(
     model: &str,
     vector: &[f32],
     count: usize,
-) -> Result<Option<Vec<ChunkHit>>, DatabaseError> {
+) -> DbResult<Option<Vec<ChunkHit>>> {
     snapshot.explained(|connection| {
         let Some(model) = find_model(connection, model)? else { return Ok(None) };
         let normal = normalise(vector);

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use rusqlite::{Connection, Transaction, params};
 
 use super::memory_file::{Scope, SqliteSnapshot};
@@ -19,7 +19,7 @@ pub(super) fn find_words(
     snapshot: &SqliteSnapshot<'_>,
     query: &WordQuery,
     count: usize,
-) -> Result<Vec<ChunkHit>, DatabaseError> {
+) -> DbResult<Vec<ChunkHit>> {
     snapshot.explained(|connection| Search { connection, scope: &snapshot.scope }.find(query, count))
 }
 
@@ -27,7 +27,7 @@ pub(super) fn word_shares(
     snapshot: &SqliteSnapshot<'_>,
     query: &WordQuery,
     hits: &[ChunkHit],
-) -> Result<Vec<f64>, DatabaseError> {
+) -> DbResult<Vec<f64>> {
     snapshot.explained(|connection| {
         let weights = Search { connection, scope: &snapshot.scope }.weights(query)?;
         let all: f64 = weights.iter().sum();

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use hob_core::{Moment, RequestSource};
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row, SqlText};
 use serde_json::json;
 
 use crate::question_class::QuestionClass;
@@ -16,7 +16,7 @@ const COLUMNS: &str = "run, decided, source, policy, class, engine, model, rival
 pub(super) fn insert(
     transaction: &mut PostgresTransaction<'_>,
     decision: &RoutingDecision,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     let sql = format!(
         "INSERT INTO router_decision ({COLUMNS})
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, FALSE, FALSE, NULL, NULL)
@@ -45,7 +45,7 @@ pub(super) fn insert(
 }
 
 /// Deletes the oldest choices beyond the limit. Those that another process is using wait for the next time.
-pub(super) fn prune(transaction: &mut PostgresTransaction<'_>) -> Result<(), QueryError> {
+pub(super) fn prune(transaction: &mut PostgresTransaction<'_>) -> QueryResult<()> {
     let sql = "DELETE FROM router_decision WHERE run IN (
             SELECT run FROM router_decision
             WHERE decided < (SELECT decided FROM router_decision ORDER BY decided DESC LIMIT 1 OFFSET $1)
@@ -56,7 +56,7 @@ pub(super) fn prune(transaction: &mut PostgresTransaction<'_>) -> Result<(), Que
 }
 
 /// Waits until no other transaction changes the choice. What is read next is what they left.
-pub(super) fn lock(transaction: &mut PostgresTransaction<'_>, run: &str) -> Result<(), QueryError> {
+pub(super) fn lock(transaction: &mut PostgresTransaction<'_>, run: &str) -> QueryResult<()> {
     let sql = "SELECT 1 FROM router_decision WHERE run = $1 FOR UPDATE";
     transaction.query_opt(sql, &[&SqlText(run)])?;
     Ok(())
@@ -65,7 +65,7 @@ pub(super) fn lock(transaction: &mut PostgresTransaction<'_>, run: &str) -> Resu
 pub(super) fn find(
     transaction: &mut PostgresTransaction<'_>,
     run: &str,
-) -> Result<Option<StoredDecision>, QueryError> {
+) -> QueryResult<Option<StoredDecision>> {
     let sql =
         format!("SELECT {COLUMNS}, run IN (SELECT run FROM feedback) FROM router_decision WHERE run = $1");
     transaction.query_opt(&sql, &[&SqlText(run)])?.as_ref().map(read).transpose()
@@ -76,7 +76,7 @@ pub(super) fn last_answered(
     since: Moment,
     except_sources: &[RequestSource],
     except_runs: &[&str],
-) -> Result<Option<StoredDecision>, QueryError> {
+) -> QueryResult<Option<StoredDecision>> {
     let sql = format!(
         "SELECT {COLUMNS}, run IN (SELECT run FROM feedback) FROM router_decision
          WHERE answered AND decided >= $1 AND source <> ALL ($2::text[]) AND run <> ALL ($3::text[])
@@ -88,10 +88,7 @@ pub(super) fn last_answered(
     found.as_ref().map(read).transpose()
 }
 
-pub(super) fn update(
-    transaction: &mut PostgresTransaction<'_>,
-    stored: &StoredDecision,
-) -> Result<(), QueryError> {
+pub(super) fn update(transaction: &mut PostgresTransaction<'_>, stored: &StoredDecision) -> QueryResult<()> {
     let StoredDecision { decision, answered, retried, rated: _, implicit, reward } = stored;
     let sql =
         "UPDATE router_decision SET answered = $2, retried = $3, implicit = $4, reward = $5 WHERE run = $1";
@@ -99,7 +96,7 @@ pub(super) fn update(
     Ok(())
 }
 
-pub(super) fn delete(transaction: &mut PostgresTransaction<'_>, run: &str) -> Result<(), QueryError> {
+pub(super) fn delete(transaction: &mut PostgresTransaction<'_>, run: &str) -> QueryResult<()> {
     transaction.execute("DELETE FROM router_decision WHERE run = $1", &[&SqlText(run)])?;
     Ok(())
 }
@@ -108,7 +105,7 @@ pub(super) fn asked_before(
     transaction: &mut PostgresTransaction<'_>,
     decision: &RoutingDecision,
     since: SystemTime,
-) -> Result<Option<String>, QueryError> {
+) -> QueryResult<Option<String>> {
     let Some(question) = decision.question else { return Ok(None) };
     let sql =
         "SELECT run FROM router_decision WHERE question = $1 AND run <> $2 AND source = $3 AND decided >= $4
@@ -121,16 +118,16 @@ pub(super) fn asked_before(
     found.map(|row| text(&row, 0)).transpose()
 }
 
-pub(super) fn count(transaction: &mut PostgresTransaction<'_>) -> Result<u64, QueryError> {
+pub(super) fn count(transaction: &mut PostgresTransaction<'_>) -> QueryResult<u64> {
     let row = transaction.query_one("SELECT count(*) FROM router_decision", &[])?;
     Ok(row.try_get::<_, i64>(0)?.unsigned_abs())
 }
 
-fn text(row: &Row, column: usize) -> Result<String, QueryError> {
+fn text(row: &Row, column: usize) -> QueryResult<String> {
     Ok(row.try_get::<_, SqlText<String>>(column)?.0)
 }
 
-fn read(row: &Row) -> Result<StoredDecision, QueryError> {
+fn read(row: &Row) -> QueryResult<StoredDecision> {
     let source: &str = row.try_get(2)?;
     let class: &str = row.try_get(4)?;
     let candidates: &str = row.try_get(7)?;
@@ -139,10 +136,7 @@ fn read(row: &Row) -> Result<StoredDecision, QueryError> {
         decision: RoutingDecision {
             run: text(row, 0)?.into(),
             decided: Moment::from_microseconds(row.try_get(1)?).time(),
-            source: RequestSource::ALL
-                .into_iter()
-                .find(|known| known.as_str() == source)
-                .ok_or_else(|| unknown("source", source))?,
+            source: RequestSource::parse(source).ok_or_else(|| unknown("source", source))?,
             policy: text(row, 3)?,
             class: QuestionClass::parse(class).ok_or_else(|| unknown("class", class))?,
             engine: text(row, 5)?,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row, SqlText};
 use serde_json::json;
 
 use crate::question_class::QuestionClass;
@@ -15,7 +15,7 @@ const MODEL_COLUMNS: &str = "model, weight, tries, samples, rewards, log_seconds
 pub(super) fn lock_class(
     transaction: &mut PostgresTransaction<'_>,
     class: QuestionClass,
-) -> Result<Vec<f64>, QueryError> {
+) -> QueryResult<Vec<f64>> {
     // The update changes nothing, but it also locks a row that another transaction has just inserted.
     let sql = "INSERT INTO router_class (class, recent) VALUES ($1, '[]')
         ON CONFLICT (class) DO UPDATE SET class = excluded.class RETURNING recent";
@@ -26,7 +26,7 @@ pub(super) fn lock_class(
 pub(super) fn read_class(
     transaction: &mut PostgresTransaction<'_>,
     class: QuestionClass,
-) -> Result<ClassRecord, QueryError> {
+) -> QueryResult<ClassRecord> {
     let recent = lock_class(transaction, class)?;
     let sql = format!("SELECT {MODEL_COLUMNS} FROM router_model WHERE class = $1");
     let rows = transaction.query(&sql, &[&class.to_string()])?;
@@ -38,7 +38,7 @@ pub(super) fn write_class(
     transaction: &mut PostgresTransaction<'_>,
     class: QuestionClass,
     record: &ClassRecord,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     let class = class.to_string();
     let sql = "UPDATE router_class SET recent = $2 WHERE class = $1";
     transaction.execute(sql, &[&class, &json!(record.recent).to_string()])?;
@@ -79,7 +79,7 @@ pub(super) fn count_try(
     transaction: &mut PostgresTransaction<'_>,
     class: QuestionClass,
     model: &str,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     let sql =
         "INSERT INTO router_model AS old (class, model, weight, tries, samples, rewards) VALUES ($1, $2, 0, 1, 0, 0)
         ON CONFLICT (class, model) DO UPDATE SET tries = old.tries + 1";
@@ -88,7 +88,7 @@ pub(super) fn count_try(
 }
 
 /// All classes with knowledge. Unknown classes are skipped.
-pub(super) fn read(transaction: &mut PostgresTransaction<'_>) -> Result<Knowledge, QueryError> {
+pub(super) fn read(transaction: &mut PostgresTransaction<'_>) -> QueryResult<Knowledge> {
     let mut knowledge = Knowledge::new();
     for row in transaction.query("SELECT class, recent FROM router_class", &[])? {
         if let Some(class) = QuestionClass::parse(row.try_get(0)?) {
@@ -103,13 +103,13 @@ pub(super) fn read(transaction: &mut PostgresTransaction<'_>) -> Result<Knowledg
     Ok(knowledge)
 }
 
-fn read_rewards(row: &Row, column: usize) -> Result<Vec<f64>, QueryError> {
+fn read_rewards(row: &Row, column: usize) -> QueryResult<Vec<f64>> {
     let text: &str = row.try_get(column)?;
     serde_json::from_str(text).map_err(|error| QueryError::unreadable("recent", error))
 }
 
 /// Reads a model from the columns from `first`.
-fn read_model(row: &Row, first: usize) -> Result<(String, ModelRecord), QueryError> {
+fn read_model(row: &Row, first: usize) -> QueryResult<(String, ModelRecord)> {
     let known = ModelRecord {
         weight: row.try_get(first + 1)?,
         tries: row.try_get::<_, i64>(first + 2)?.unsigned_abs(),

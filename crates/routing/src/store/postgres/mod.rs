@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
 use hob_core::{Moment, RequestSource};
-use hob_db::postgres::{PostgresDatabase, PostgresMigrations, PostgresTransaction, QueryError};
-use hob_db::{DatabaseError, Durability};
+use hob_db::postgres::{PostgresDatabase, PostgresMigrations, PostgresTransaction, QueryResult};
+use hob_db::{DbResult, Durability};
 
 use super::{LearnFn, NewRating, Ratings, RoutingStore, StoredDecision};
 use crate::records::{Knowledge, RoutingDecision};
@@ -49,7 +49,7 @@ impl PostgresRoutingStore {
 }
 
 impl RoutingStore for PostgresRoutingStore {
-    fn save(&self, decision: &RoutingDecision) -> Result<(), DatabaseError> {
+    fn save(&self, decision: &RoutingDecision) -> DbResult<()> {
         let prunes = self.saved.fetch_add(1, Ordering::Relaxed).is_multiple_of(PRUNE_INTERVAL);
         self.database.write_with(Durability::ProcessEnd, |transaction| {
             decisions::insert(transaction, decision)?;
@@ -59,19 +59,15 @@ impl RoutingStore for PostgresRoutingStore {
         })
     }
 
-    fn withdraw(&self, run: &str) -> Result<(), DatabaseError> {
+    fn withdraw(&self, run: &str) -> DbResult<()> {
         self.database.write_with(Durability::ProcessEnd, |transaction| decisions::delete(transaction, run))
     }
 
-    fn asked_before(
-        &self,
-        decision: &RoutingDecision,
-        since: SystemTime,
-    ) -> Result<Option<String>, DatabaseError> {
+    fn asked_before(&self, decision: &RoutingDecision, since: SystemTime) -> DbResult<Option<String>> {
         self.database.read(|transaction| decisions::asked_before(transaction, decision, since))
     }
 
-    fn find(&self, run: &str) -> Result<Option<StoredDecision>, DatabaseError> {
+    fn find(&self, run: &str) -> DbResult<Option<StoredDecision>> {
         self.database.read(|transaction| decisions::find(transaction, run))
     }
 
@@ -80,19 +76,19 @@ impl RoutingStore for PostgresRoutingStore {
         since: Moment,
         except_sources: &[RequestSource],
         except_runs: &[&str],
-    ) -> Result<Option<StoredDecision>, DatabaseError> {
+    ) -> DbResult<Option<StoredDecision>> {
         self.database
             .read(|transaction| decisions::last_answered(transaction, since, except_sources, except_runs))
     }
 
-    fn learn(&self, run: &str, learn_fn: LearnFn<'_>) -> Result<bool, DatabaseError> {
+    fn learn(&self, run: &str, learn_fn: LearnFn<'_>) -> DbResult<bool> {
         self.database.write_with(Durability::ProcessEnd, |transaction| {
             decisions::lock(transaction, run)?;
             learn(transaction, run, learn_fn)
         })
     }
 
-    fn rate(&self, new: &NewRating<'_>, learn_fn: LearnFn<'_>) -> Result<bool, DatabaseError> {
+    fn rate(&self, new: &NewRating<'_>, learn_fn: LearnFn<'_>) -> DbResult<bool> {
         self.database.write(|transaction| {
             // Two ratings of one choice at the same time: the second one replaces the first.
             decisions::lock(transaction, new.run)?;
@@ -108,19 +104,19 @@ impl RoutingStore for PostgresRoutingStore {
         })
     }
 
-    fn ratings(&self) -> Result<Ratings, DatabaseError> {
+    fn ratings(&self) -> DbResult<Ratings> {
         self.database.read(ratings::count)
     }
 
-    fn knowledge(&self) -> Result<Knowledge, DatabaseError> {
+    fn knowledge(&self) -> DbResult<Knowledge> {
         self.database.read(knowledge::read)
     }
 
-    fn count(&self) -> Result<u64, DatabaseError> {
+    fn count(&self) -> DbResult<u64> {
         self.database.read(decisions::count)
     }
 
-    fn reset(&self) -> Result<u64, DatabaseError> {
+    fn reset(&self) -> DbResult<u64> {
         self.database.write(|transaction| {
             let forgotten = transaction.execute("DELETE FROM router_decision", &[])?;
             transaction.run_script("DELETE FROM router_class; DELETE FROM router_model")?;
@@ -130,11 +126,7 @@ impl RoutingStore for PostgresRoutingStore {
 }
 
 /// The choice must be locked.
-fn learn(
-    transaction: &mut PostgresTransaction<'_>,
-    run: &str,
-    learn_fn: LearnFn<'_>,
-) -> Result<bool, QueryError> {
+fn learn(transaction: &mut PostgresTransaction<'_>, run: &str, learn_fn: LearnFn<'_>) -> QueryResult<bool> {
     let Some(mut stored) = decisions::find(transaction, run)? else { return Ok(false) };
     let mut record = knowledge::read_class(transaction, stored.decision.class)?;
     learn_fn(&mut stored, &mut record);

@@ -1,7 +1,7 @@
 //! Ratings as rows.
 
 use hob_core::Moment;
-use hob_db::postgres::{PostgresTransaction, QueryError, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryResult, SqlText};
 
 use crate::records::Rating;
 use crate::store::{MAX_RATINGS, NewRating, Ratings};
@@ -10,7 +10,7 @@ use crate::store::{MAX_RATINGS, NewRating, Ratings};
 pub(super) fn replace(
     transaction: &mut PostgresTransaction<'_>,
     new: &NewRating<'_>,
-) -> Result<Option<String>, QueryError> {
+) -> QueryResult<Option<String>> {
     let NewRating { run, engine, model, rating, rated } = *new;
     let run = SqlText(run);
     let before = transaction.query_opt("SELECT rating FROM feedback WHERE run = $1 FOR UPDATE", &[&run])?;
@@ -23,7 +23,7 @@ pub(super) fn replace(
 }
 
 /// Deletes the oldest ratings beyond the limit. Those that another process is using wait for the next time.
-pub(super) fn prune(transaction: &mut PostgresTransaction<'_>) -> Result<(), QueryError> {
+pub(super) fn prune(transaction: &mut PostgresTransaction<'_>) -> QueryResult<()> {
     let sql = "DELETE FROM feedback WHERE run IN (
             SELECT run FROM feedback
             WHERE rated < (SELECT rated FROM feedback ORDER BY rated DESC LIMIT 1 OFFSET $1)
@@ -33,7 +33,7 @@ pub(super) fn prune(transaction: &mut PostgresTransaction<'_>) -> Result<(), Que
     Ok(())
 }
 
-pub(super) fn count(transaction: &mut PostgresTransaction<'_>) -> Result<Ratings, QueryError> {
+pub(super) fn count(transaction: &mut PostgresTransaction<'_>) -> QueryResult<Ratings> {
     let mut ratings = Ratings::default();
     for row in transaction.query("SELECT rating, count(*) FROM feedback GROUP BY rating", &[])? {
         let count = row.try_get::<_, i64>(1)?.unsigned_abs();

@@ -107,10 +107,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<StoredDecision> {
         decision: RoutingDecision {
             run: run.into(),
             decided: Moment::from_microseconds(row.get(1)?).time(),
-            source: RequestSource::ALL
-                .into_iter()
-                .find(|known| known.as_str() == source)
-                .ok_or_else(|| unexpected_value(2, Type::Text))?,
+            source: RequestSource::parse(&source).ok_or_else(|| unexpected_value(2, Type::Text))?,
             policy: row.get(3)?,
             class: QuestionClass::parse(&class).ok_or_else(|| unexpected_value(4, Type::Text))?,
             engine: row.get(5)?,

@@ -13,7 +13,7 @@ mod ratings;
 use std::time::SystemTime;
 
 use hob_core::{Moment, RequestSource};
-use hob_db::{Database, DatabaseError, Durability, Migrations};
+use hob_db::{Database, DbResult, Durability, Migrations};
 use rusqlite::Connection;
 
 use super::{LearnFn, NewRating, Ratings, RoutingStore, StoredDecision};
@@ -41,7 +41,7 @@ impl SqliteRoutingStore {
 }
 
 impl RoutingStore for SqliteRoutingStore {
-    fn save(&self, decision: &RoutingDecision) -> Result<(), DatabaseError> {
+    fn save(&self, decision: &RoutingDecision) -> DbResult<()> {
         self.database.write_with(Durability::ProcessEnd, |transaction| {
             knowledge::count_try(transaction, decision.class, &decision.model)?;
             decisions::insert(transaction, decision)?;
@@ -49,19 +49,15 @@ impl RoutingStore for SqliteRoutingStore {
         })
     }
 
-    fn withdraw(&self, run: &str) -> Result<(), DatabaseError> {
+    fn withdraw(&self, run: &str) -> DbResult<()> {
         self.database.write_with(Durability::ProcessEnd, |transaction| decisions::delete(transaction, run))
     }
 
-    fn asked_before(
-        &self,
-        decision: &RoutingDecision,
-        since: SystemTime,
-    ) -> Result<Option<String>, DatabaseError> {
+    fn asked_before(&self, decision: &RoutingDecision, since: SystemTime) -> DbResult<Option<String>> {
         self.database.read(|connection| decisions::asked_before(connection, decision, since))
     }
 
-    fn find(&self, run: &str) -> Result<Option<StoredDecision>, DatabaseError> {
+    fn find(&self, run: &str) -> DbResult<Option<StoredDecision>> {
         self.database.read(|connection| decisions::find(connection, run))
     }
 
@@ -70,16 +66,16 @@ impl RoutingStore for SqliteRoutingStore {
         since: Moment,
         except_sources: &[RequestSource],
         except_runs: &[&str],
-    ) -> Result<Option<StoredDecision>, DatabaseError> {
+    ) -> DbResult<Option<StoredDecision>> {
         self.database
             .read(|connection| decisions::last_answered(connection, since, except_sources, except_runs))
     }
 
-    fn learn(&self, run: &str, learn_fn: LearnFn<'_>) -> Result<bool, DatabaseError> {
+    fn learn(&self, run: &str, learn_fn: LearnFn<'_>) -> DbResult<bool> {
         self.database.write_with(Durability::ProcessEnd, |transaction| learn(transaction, run, learn_fn))
     }
 
-    fn rate(&self, new: &NewRating<'_>, learn_fn: LearnFn<'_>) -> Result<bool, DatabaseError> {
+    fn rate(&self, new: &NewRating<'_>, learn_fn: LearnFn<'_>) -> DbResult<bool> {
         self.database.write(|transaction| {
             let before = ratings::replace(transaction, new)?;
             ratings::prune(transaction)?;
@@ -93,19 +89,19 @@ impl RoutingStore for SqliteRoutingStore {
         })
     }
 
-    fn ratings(&self) -> Result<Ratings, DatabaseError> {
+    fn ratings(&self) -> DbResult<Ratings> {
         self.database.read(ratings::count)
     }
 
-    fn knowledge(&self) -> Result<Knowledge, DatabaseError> {
+    fn knowledge(&self) -> DbResult<Knowledge> {
         self.database.read(knowledge::read)
     }
 
-    fn count(&self) -> Result<u64, DatabaseError> {
+    fn count(&self) -> DbResult<u64> {
         self.database.read(decisions::count)
     }
 
-    fn reset(&self) -> Result<u64, DatabaseError> {
+    fn reset(&self) -> DbResult<u64> {
         self.database.write(|transaction| {
             let forgotten = transaction.execute("DELETE FROM router_decision", [])?;
             transaction.execute_batch("DELETE FROM router_class; DELETE FROM router_model")?;

@@ -1,6 +1,6 @@
 //! Pauses, resumes and cancels.
 
-use hob_db::postgres::{PostgresTransaction, QueryError};
+use hob_db::postgres::{PostgresTransaction, QueryResult};
 use jiff::Timestamp;
 
 use super::{clock, rows};
@@ -13,7 +13,7 @@ pub(super) fn change(
     id: &TaskId,
     change: TaskChange,
     now: Timestamp,
-) -> Result<Result<Task, TaskError>, QueryError> {
+) -> QueryResult<Result<Task, TaskError>> {
     let Some((task, settled)) = rows::find_to_change(transaction, id)? else {
         return Ok(Err(TaskError::NotFound { id: id.to_string() }));
     };
@@ -42,7 +42,7 @@ fn resume(
     task: &Task,
     settled: Timestamp,
     now: Timestamp,
-) -> Result<Option<Timestamp>, QueryError> {
+) -> QueryResult<Option<Timestamp>> {
     if task.schedule.is_recurring() && is_carried_ahead(settled, now) {
         transaction.execute(
             "UPDATE task SET settled = $2 WHERE id = $1",
@@ -53,7 +53,7 @@ fn resume(
 }
 
 /// Drops a pending retry, and makes the task due at its next slot unless it runs.
-fn drop_retry(transaction: &mut PostgresTransaction<'_>, id: &TaskId) -> Result<(), QueryError> {
+fn drop_retry(transaction: &mut PostgresTransaction<'_>, id: &TaskId) -> QueryResult<()> {
     transaction.execute(
         "UPDATE task SET retry_slot = NULL, retry_attempt = NULL, retry_at = NULL,
              due = CASE WHEN EXISTS (SELECT 1 FROM task_run WHERE task_id = $1 AND finished_at IS NULL)

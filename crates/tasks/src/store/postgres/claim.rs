@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hob_db::postgres::{PostgresTransaction, QueryError, Row};
+use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row};
 use jiff::Timestamp;
 
 use super::lease::{lease_now as lease_now_sql, microseconds};
@@ -69,7 +69,7 @@ pub(super) fn claim_due(
     limit: usize,
     claimant: &Claimant,
     lease_now: Option<i64>,
-) -> Result<Vec<Claimed>, QueryError> {
+) -> QueryResult<Vec<Claimed>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = transaction.query(&due(), &[&now.as_microsecond(), &limit])?;
     if rows.is_empty() {
@@ -114,7 +114,7 @@ pub(super) fn claim_due(
     Ok(claimed)
 }
 
-fn plan(rows: &[Row], now: Timestamp, claimant: &Claimant) -> Result<Plans, QueryError> {
+fn plan(rows: &[Row], now: Timestamp, claimant: &Claimant) -> QueryResult<Plans> {
     let mut plans = Plans::default();
     for row in rows {
         let task = match rows::read_task(row) {
@@ -142,7 +142,7 @@ fn plan(rows: &[Row], now: Timestamp, claimant: &Claimant) -> Result<Plans, Quer
     Ok(plans)
 }
 
-fn pending_retry(row: &Row) -> Result<Option<PendingRetry>, QueryError> {
+fn pending_retry(row: &Row) -> QueryResult<Option<PendingRetry>> {
     if row.try_get::<_, Option<i64>>("retry_at")?.is_none() {
         return Ok(None);
     }
@@ -158,7 +158,7 @@ fn insert_runs(
     now: Timestamp,
     claimant: &Claimant,
     lease_now: Option<i64>,
-) -> Result<HashMap<String, i64>, QueryError> {
+) -> QueryResult<HashMap<String, i64>> {
     if runs.is_empty() {
         return Ok(HashMap::new());
     }
@@ -211,7 +211,7 @@ pub(super) fn claim_now(
     claimant: &Claimant,
     lease_now: Option<i64>,
     unconfirmed: &[Claimed],
-) -> Result<Result<Claimed, TaskError>, QueryError> {
+) -> QueryResult<Result<Claimed, TaskError>> {
     let Some((task, _)) = rows::find_to_change(transaction, id)? else {
         return Ok(Err(TaskError::NotFound { id: id.to_string() }));
     };
@@ -247,7 +247,7 @@ pub(super) fn renew(
     run: i64,
     claimant: &Claimant,
     lease_now: Option<i64>,
-) -> Result<Renewal, QueryError> {
+) -> QueryResult<Renewal> {
     let sql = format!(
         "UPDATE task_run SET lease = {} + $3 FROM task
          WHERE task_run.id = $1 AND owner = $2 AND finished_at IS NULL AND task.id = task_id
@@ -267,7 +267,7 @@ pub(super) fn renew_made(
     runs: &[i64],
     claimant: &Claimant,
     lease_now: Option<i64>,
-) -> Result<Vec<i64>, QueryError> {
+) -> QueryResult<Vec<i64>> {
     if runs.is_empty() {
         return Ok(Vec::new());
     }
@@ -280,7 +280,7 @@ pub(super) fn renew_made(
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-fn is_running(transaction: &mut PostgresTransaction<'_>, id: &TaskId) -> Result<bool, QueryError> {
+fn is_running(transaction: &mut PostgresTransaction<'_>, id: &TaskId) -> QueryResult<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM task_run WHERE task_id = $1 AND finished_at IS NULL)";
     Ok(transaction.query_one(sql, &[&id.as_str()])?.try_get(0)?)
 }
@@ -290,7 +290,7 @@ fn free_slot(
     transaction: &mut PostgresTransaction<'_>,
     id: &TaskId,
     now: Timestamp,
-) -> Result<Timestamp, QueryError> {
+) -> QueryResult<Timestamp> {
     let sql = "SELECT max(slot) FROM task_run WHERE task_id = $1 AND slot >= $2";
     let taken: Option<i64> =
         transaction.query_one(sql, &[&id.as_str(), &now.as_microsecond()])?.try_get(0)?;

@@ -1,6 +1,6 @@
 //! Tasks whose schedule a wrong clock has moved ahead. The same as in SQLite.
 
-use hob_db::postgres::{PostgresTransaction, QueryError};
+use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult};
 use jiff::Timestamp;
 
 use super::rows;
@@ -15,7 +15,7 @@ const CARRIED_AHEAD: &str = "FROM task WHERE status = 'active' AND (settled > $1
 pub(super) fn is_any_carried_ahead(
     transaction: &mut PostgresTransaction<'_>,
     now: Timestamp,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let sql = format!("SELECT EXISTS (SELECT 1 {CARRIED_AHEAD})");
     let [settled, retry] = [latest_settled(now), latest_retry(now)].map(Timestamp::as_microsecond);
     Ok(transaction.query_one(&sql, &[&settled, &retry])?.try_get(0)?)
@@ -24,7 +24,7 @@ pub(super) fn is_any_carried_ahead(
 pub(super) fn recalculate_carried_ahead(
     transaction: &mut PostgresTransaction<'_>,
     now: Timestamp,
-) -> Result<Vec<Recalculated>, QueryError> {
+) -> QueryResult<Vec<Recalculated>> {
     // A task that another process changes now is looked at again by the next call.
     let sql = format!("SELECT id {CARRIED_AHEAD} FOR UPDATE SKIP LOCKED");
     let [settled, retry] = [latest_settled(now), latest_retry(now)].map(Timestamp::as_microsecond);
@@ -39,7 +39,7 @@ fn recalculate(
     transaction: &mut PostgresTransaction<'_>,
     id: &TaskId,
     now: Timestamp,
-) -> Result<Option<Recalculated>, QueryError> {
+) -> QueryResult<Option<Recalculated>> {
     let (mut task, settled) = match rows::find_to_change(transaction, id) {
         Ok(Some(found)) => found,
         // A claim logs unreadable tasks.
@@ -75,7 +75,7 @@ pub(super) fn next_slot(
     task: &Task,
     settled: Timestamp,
     now: Timestamp,
-) -> Result<Option<Timestamp>, QueryError> {
+) -> QueryResult<Option<Timestamp>> {
     claim_plan::next_slot(task, settled, now, |slot| {
         let row = transaction.query_one(
             "SELECT EXISTS (SELECT 1 FROM task_run WHERE task_id = $1 AND slot = $2)",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hob_db::postgres::{PostgresTransaction, QueryError, SqlText};
+use hob_db::postgres::{PostgresTransaction, QueryResult, SqlText};
 use jiff::Timestamp;
 
 use super::lease::{lease_now, microseconds};
@@ -50,7 +50,7 @@ pub(super) fn finish(
     result: &RunResult,
     now: Timestamp,
     claimant: &Claimant,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     Ok(!record(transaction, &[run], Some(&claimant.owner), result, now)?.is_empty())
 }
 
@@ -59,7 +59,7 @@ pub(super) fn has_expired(
     transaction: &mut PostgresTransaction<'_>,
     longest_lease: Duration,
     lease_now: Option<i64>,
-) -> Result<bool, QueryError> {
+) -> QueryResult<bool> {
     let sql = format!("SELECT EXISTS (SELECT 1 FROM task_run WHERE {})", expired());
     Ok(transaction.query_one(&sql, &[&microseconds(longest_lease), &lease_now])?.try_get(0)?)
 }
@@ -69,7 +69,7 @@ pub(super) fn expire_leases(
     now: Timestamp,
     longest_lease: Duration,
     lease_now: Option<i64>,
-) -> Result<Vec<TaskRun>, QueryError> {
+) -> QueryResult<Vec<TaskRun>> {
     let result = RunResult {
         outcome: RunOutcome::Interrupted,
         result: None,
@@ -83,8 +83,7 @@ pub(super) fn expire_leases(
         expired()
     );
     let expired = transaction.query(&sql, &[&microseconds(longest_lease), &lease_now])?;
-    let expired: Vec<i64> =
-        expired.iter().map(|row| Ok(row.try_get(0)?)).collect::<Result<_, QueryError>>()?;
+    let expired: Vec<i64> = expired.iter().map(|row| Ok(row.try_get(0)?)).collect::<QueryResult<_>>()?;
     record(transaction, &expired, None, &result, now)
 }
 
@@ -94,7 +93,7 @@ fn record(
     owner: Option<&str>,
     result: &RunResult,
     now: Timestamp,
-) -> Result<Vec<TaskRun>, QueryError> {
+) -> QueryResult<Vec<TaskRun>> {
     let text = result.result.as_deref().map(SqlText);
     let error = result.error.as_deref().map(SqlText);
     let rows = transaction

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hob_db::postgres::{PostgresDatabase, PostgresMigrations};
-use hob_db::{ChangeWatch, DatabaseError};
+use hob_db::{ChangeWatch, DbResult};
 use jiff::Timestamp;
 
 use super::{Claimant, Claimed, Recalculated, Renewal, RunResult, TaskStore};
@@ -91,27 +91,27 @@ impl TaskStore for PostgresTaskStore {
         true
     }
 
-    fn insert_all(&self, tasks: &[Task]) -> Result<(), DatabaseError> {
+    fn insert_all(&self, tasks: &[Task]) -> DbResult<()> {
         self.database.write(|transaction| {
             rows::insert_all(transaction, tasks)?;
             transaction.notify(TOPIC)
         })
     }
 
-    fn get(&self, id: &TaskId) -> Result<Option<Task>, DatabaseError> {
+    fn get(&self, id: &TaskId) -> DbResult<Option<Task>> {
         self.database.read(|transaction| rows::find(transaction, id))
     }
 
-    fn list(&self, status: Option<TaskStatus>) -> Result<Vec<Task>, DatabaseError> {
+    fn list(&self, status: Option<TaskStatus>) -> DbResult<Vec<Task>> {
         self.database.read(|transaction| rows::list(transaction, status, MAX_LISTED))
     }
 
-    fn runs(&self, id: &TaskId, limit: usize) -> Result<Vec<TaskRun>, DatabaseError> {
+    fn runs(&self, id: &TaskId, limit: usize) -> DbResult<Vec<TaskRun>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.database.read(|transaction| rows::runs(transaction, id, limit))
     }
 
-    fn delete(&self, id: &TaskId) -> Result<bool, DatabaseError> {
+    fn delete(&self, id: &TaskId) -> DbResult<bool> {
         self.database.write(|transaction| {
             let deleted = transaction.execute("DELETE FROM task WHERE id = $1", &[&id.as_str()])?;
             transaction.notify(TOPIC)?;
@@ -119,12 +119,7 @@ impl TaskStore for PostgresTaskStore {
         })
     }
 
-    fn change(
-        &self,
-        id: &TaskId,
-        change: TaskChange,
-        now: Timestamp,
-    ) -> Result<Result<Task, TaskError>, DatabaseError> {
+    fn change(&self, id: &TaskId, change: TaskChange, now: Timestamp) -> DbResult<Result<Task, TaskError>> {
         self.database.write(|transaction| {
             let changed = change::change(transaction, id, change, now)?;
             transaction.notify(TOPIC)?;
@@ -132,23 +127,18 @@ impl TaskStore for PostgresTaskStore {
         })
     }
 
-    fn watch(&self) -> Result<Option<ChangeWatch>, DatabaseError> {
+    fn watch(&self) -> DbResult<Option<ChangeWatch>> {
         self.database.watch(TOPIC).map(Some)
     }
 
-    fn next_due(&self) -> Result<Option<Timestamp>, DatabaseError> {
+    fn next_due(&self) -> DbResult<Option<Timestamp>> {
         self.database.read(|transaction| {
             let due = transaction.query_one(NEXT_DUE, &[])?.try_get(0)?;
             rows::optional_moment("due", due)
         })
     }
 
-    fn claim_due(
-        &self,
-        now: Timestamp,
-        limit: usize,
-        claimant: &Claimant,
-    ) -> Result<Vec<Claimed>, DatabaseError> {
+    fn claim_due(&self, now: Timestamp, limit: usize, claimant: &Claimant) -> DbResult<Vec<Claimed>> {
         if limit == 0 {
             return Ok(Vec::new());
         }
@@ -181,7 +171,7 @@ impl TaskStore for PostgresTaskStore {
         id: &TaskId,
         now: Timestamp,
         claimant: &Claimant,
-    ) -> Result<Result<Claimed, TaskError>, DatabaseError> {
+    ) -> DbResult<Result<Claimed, TaskError>> {
         let lease_now = (self.lease_clock)(now);
         let mut unconfirmed = self.take_unconfirmed_of(id, now, claimant);
         let mut is_retry = false;
@@ -207,22 +197,16 @@ impl TaskStore for PostgresTaskStore {
         }
     }
 
-    fn renew(&self, run: i64, now: Timestamp, claimant: &Claimant) -> Result<Renewal, DatabaseError> {
+    fn renew(&self, run: i64, now: Timestamp, claimant: &Claimant) -> DbResult<Renewal> {
         let lease_now = (self.lease_clock)(now);
         self.database.write(|transaction| claim::renew(transaction, run, claimant, lease_now))
     }
 
-    fn finish(
-        &self,
-        run: i64,
-        result: &RunResult,
-        now: Timestamp,
-        claimant: &Claimant,
-    ) -> Result<bool, DatabaseError> {
+    fn finish(&self, run: i64, result: &RunResult, now: Timestamp, claimant: &Claimant) -> DbResult<bool> {
         self.database.write(|transaction| finish::finish(transaction, run, result, now, claimant))
     }
 
-    fn expire_leases(&self, now: Timestamp, longest_lease: Duration) -> Result<Vec<TaskRun>, DatabaseError> {
+    fn expire_leases(&self, now: Timestamp, longest_lease: Duration) -> DbResult<Vec<TaskRun>> {
         // Usually there are none, and then no lock is needed.
         let lease_now = (self.lease_clock)(now);
         if !self.database.read(|transaction| finish::has_expired(transaction, longest_lease, lease_now))? {
@@ -235,7 +219,7 @@ impl TaskStore for PostgresTaskStore {
         })
     }
 
-    fn recalculate_carried_ahead(&self, now: Timestamp) -> Result<Vec<Recalculated>, DatabaseError> {
+    fn recalculate_carried_ahead(&self, now: Timestamp) -> DbResult<Vec<Recalculated>> {
         if !self.database.read(|transaction| clock::is_any_carried_ahead(transaction, now))? {
             return Ok(Vec::new());
         }

@@ -1,7 +1,7 @@
 //! Tasks and runs as rows.
 
 use hob_db::UnreadableColumn;
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, SqlText, ToSql, Type};
+use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row, SqlText, ToSql, Type};
 use jiff::Timestamp;
 
 use crate::store::columns::{self, RUN_COLUMNS, TASK_COLUMNS, TaskColumns};
@@ -34,10 +34,7 @@ const TASK_TYPES: [Type; 22] = [
     Type::INT8,
 ];
 
-pub(super) fn insert_all(
-    transaction: &mut PostgresTransaction<'_>,
-    tasks: &[Task],
-) -> Result<(), QueryError> {
+pub(super) fn insert_all(transaction: &mut PostgresTransaction<'_>, tasks: &[Task]) -> QueryResult<()> {
     let rows: Vec<TaskColumns> = tasks.iter().map(TaskColumns::of).collect();
     let texts: Vec<_> = rows.iter().map(TaskTexts::of).collect();
     let rows = rows.iter().zip(&texts).map(|(columns, texts)| -> Vec<&(dyn ToSql + Sync)> {
@@ -91,18 +88,15 @@ impl<'a> TaskTexts<'a> {
     }
 }
 
-fn text(row: &Row, column: usize) -> Result<String, QueryError> {
+fn text(row: &Row, column: usize) -> QueryResult<String> {
     Ok(row.try_get::<_, SqlText<String>>(column)?.0)
 }
 
-fn optional_text(row: &Row, column: usize) -> Result<Option<String>, QueryError> {
+fn optional_text(row: &Row, column: usize) -> QueryResult<Option<String>> {
     Ok(row.try_get::<_, Option<SqlText<String>>>(column)?.map(|text| text.0))
 }
 
-pub(super) fn find(
-    transaction: &mut PostgresTransaction<'_>,
-    id: &TaskId,
-) -> Result<Option<Task>, QueryError> {
+pub(super) fn find(transaction: &mut PostgresTransaction<'_>, id: &TaskId) -> QueryResult<Option<Task>> {
     let sql = format!("SELECT {TASK_COLUMNS} FROM task WHERE id = $1");
     let row = transaction.query_opt(&sql, &[&id.as_str()])?;
     row.as_ref().map(read_task).transpose()
@@ -112,7 +106,7 @@ pub(super) fn find(
 pub(super) fn find_to_change(
     transaction: &mut PostgresTransaction<'_>,
     id: &TaskId,
-) -> Result<Option<(Task, Timestamp)>, QueryError> {
+) -> QueryResult<Option<(Task, Timestamp)>> {
     let sql = format!("SELECT {TASK_COLUMNS}, settled FROM task WHERE id = $1 FOR UPDATE");
     let Some(row) = transaction.query_opt(&sql, &[&id.as_str()])? else { return Ok(None) };
     Ok(Some((read_task(&row)?, moment("settled", row.try_get("settled")?)?)))
@@ -122,7 +116,7 @@ pub(super) fn list(
     transaction: &mut PostgresTransaction<'_>,
     status: Option<TaskStatus>,
     limit: i64,
-) -> Result<Vec<Task>, QueryError> {
+) -> QueryResult<Vec<Task>> {
     let sql = format!(
         "SELECT {TASK_COLUMNS} FROM task WHERE $1::text IS NULL OR status = $1
          ORDER BY next_run IS NULL, next_run, created_at DESC, id COLLATE \"C\" LIMIT $2"
@@ -135,13 +129,13 @@ pub(super) fn runs(
     transaction: &mut PostgresTransaction<'_>,
     id: &TaskId,
     limit: i64,
-) -> Result<Vec<TaskRun>, QueryError> {
+) -> QueryResult<Vec<TaskRun>> {
     let sql = format!("SELECT {RUN_COLUMNS} FROM task_run WHERE task_id = $1 ORDER BY id DESC LIMIT $2");
     let rows = transaction.query(&sql, &[&id.as_str(), &limit])?;
     rows.iter().map(read_run).collect()
 }
 
-pub(super) fn read_task(row: &Row) -> Result<Task, QueryError> {
+pub(super) fn read_task(row: &Row) -> QueryResult<Task> {
     let columns = TaskColumns {
         id: row.try_get(0)?,
         prompt: text(row, 1)?,
@@ -167,7 +161,7 @@ pub(super) fn read_task(row: &Row) -> Result<Task, QueryError> {
     columns.read().map_err(unreadable)
 }
 
-fn read_run(row: &Row) -> Result<TaskRun, QueryError> {
+fn read_run(row: &Row) -> QueryResult<TaskRun> {
     Ok(TaskRun {
         id: row.try_get(0)?,
         task_id: task_id(row.try_get(1)?)?,
@@ -181,22 +175,22 @@ fn read_run(row: &Row) -> Result<TaskRun, QueryError> {
     })
 }
 
-pub(super) fn task_id(id: &str) -> Result<TaskId, QueryError> {
+pub(super) fn task_id(id: &str) -> QueryResult<TaskId> {
     columns::task_id("id", id).map_err(unreadable)
 }
 
-pub(super) fn moment(column: &'static str, microseconds: i64) -> Result<Timestamp, QueryError> {
+pub(super) fn moment(column: &'static str, microseconds: i64) -> QueryResult<Timestamp> {
     columns::moment(column, microseconds).map_err(unreadable)
 }
 
 pub(super) fn optional_moment(
     column: &'static str,
     microseconds: Option<i64>,
-) -> Result<Option<Timestamp>, QueryError> {
+) -> QueryResult<Option<Timestamp>> {
     columns::optional_moment(column, microseconds).map_err(unreadable)
 }
 
-pub(super) fn number(column: &'static str, value: i64) -> Result<u32, QueryError> {
+pub(super) fn number(column: &'static str, value: i64) -> QueryResult<u32> {
     columns::number(column, value).map_err(unreadable)
 }
 

@@ -8,7 +8,7 @@ mod rows;
 
 use std::time::Duration;
 
-use hob_db::{ChangeWatch, DatabaseError, LazyDatabase, Migrations};
+use hob_db::{ChangeWatch, DbResult, LazyDatabase, Migrations};
 use jiff::Timestamp;
 
 use super::{Claimant, Claimed, Recalculated, Renewal, RunResult, TaskStore};
@@ -42,17 +42,11 @@ impl SqliteTaskStore {
         SqliteTaskStore { database: database.into() }
     }
 
-    fn read<T>(
-        &self,
-        work: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, DatabaseError> {
+    fn read<T>(&self, work: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>) -> DbResult<T> {
         self.database.open()?.read(work)
     }
 
-    fn write<T>(
-        &self,
-        work: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, DatabaseError> {
+    fn write<T>(&self, work: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<T>) -> DbResult<T> {
         self.database.open()?.write(work)
     }
 }
@@ -62,56 +56,46 @@ impl TaskStore for SqliteTaskStore {
         self.database.exists()
     }
 
-    fn insert_all(&self, tasks: &[Task]) -> Result<(), DatabaseError> {
+    fn insert_all(&self, tasks: &[Task]) -> DbResult<()> {
         self.write(|transaction| tasks.iter().try_for_each(|task| rows::insert(transaction, task)))
     }
 
-    fn get(&self, id: &TaskId) -> Result<Option<Task>, DatabaseError> {
+    fn get(&self, id: &TaskId) -> DbResult<Option<Task>> {
         self.read(|connection| rows::find(connection, id))
     }
 
-    fn list(&self, status: Option<TaskStatus>) -> Result<Vec<Task>, DatabaseError> {
+    fn list(&self, status: Option<TaskStatus>) -> DbResult<Vec<Task>> {
         self.read(|connection| rows::list(connection, status, MAX_LISTED))
     }
 
-    fn runs(&self, id: &TaskId, limit: usize) -> Result<Vec<TaskRun>, DatabaseError> {
+    fn runs(&self, id: &TaskId, limit: usize) -> DbResult<Vec<TaskRun>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.read(|connection| rows::runs(connection, id, limit))
     }
 
-    fn delete(&self, id: &TaskId) -> Result<bool, DatabaseError> {
+    fn delete(&self, id: &TaskId) -> DbResult<bool> {
         self.write(|transaction| {
             let deleted = transaction.execute("DELETE FROM task WHERE id = ?1", [id.as_str()])?;
             Ok(deleted > 0)
         })
     }
 
-    fn change(
-        &self,
-        id: &TaskId,
-        change: TaskChange,
-        now: Timestamp,
-    ) -> Result<Result<Task, TaskError>, DatabaseError> {
+    fn change(&self, id: &TaskId, change: TaskChange, now: Timestamp) -> DbResult<Result<Task, TaskError>> {
         self.write(|transaction| change::change(transaction, id, change, now))
     }
 
-    fn watch(&self) -> Result<Option<ChangeWatch>, DatabaseError> {
+    fn watch(&self) -> DbResult<Option<ChangeWatch>> {
         self.database.open()?.watch()
     }
 
-    fn next_due(&self) -> Result<Option<Timestamp>, DatabaseError> {
+    fn next_due(&self) -> DbResult<Option<Timestamp>> {
         self.read(|connection| {
             let due: Option<i64> = connection.query_row(NEXT_DUE, [], |row| row.get(0))?;
             due.map(|due| rows::moment(0, due)).transpose()
         })
     }
 
-    fn claim_due(
-        &self,
-        now: Timestamp,
-        limit: usize,
-        claimant: &Claimant,
-    ) -> Result<Vec<Claimed>, DatabaseError> {
+    fn claim_due(&self, now: Timestamp, limit: usize, claimant: &Claimant) -> DbResult<Vec<Claimed>> {
         if limit == 0 {
             return Ok(Vec::new());
         }
@@ -123,25 +107,19 @@ impl TaskStore for SqliteTaskStore {
         id: &TaskId,
         now: Timestamp,
         claimant: &Claimant,
-    ) -> Result<Result<Claimed, TaskError>, DatabaseError> {
+    ) -> DbResult<Result<Claimed, TaskError>> {
         self.write(|transaction| claim::claim_now(transaction, id, now, claimant))
     }
 
-    fn renew(&self, run: i64, now: Timestamp, claimant: &Claimant) -> Result<Renewal, DatabaseError> {
+    fn renew(&self, run: i64, now: Timestamp, claimant: &Claimant) -> DbResult<Renewal> {
         self.write(|transaction| claim::renew(transaction, run, now, claimant))
     }
 
-    fn finish(
-        &self,
-        run: i64,
-        result: &RunResult,
-        now: Timestamp,
-        claimant: &Claimant,
-    ) -> Result<bool, DatabaseError> {
+    fn finish(&self, run: i64, result: &RunResult, now: Timestamp, claimant: &Claimant) -> DbResult<bool> {
         self.write(|transaction| finish::finish(transaction, run, result, now, claimant))
     }
 
-    fn expire_leases(&self, now: Timestamp, longest_lease: Duration) -> Result<Vec<TaskRun>, DatabaseError> {
+    fn expire_leases(&self, now: Timestamp, longest_lease: Duration) -> DbResult<Vec<TaskRun>> {
         // Usually there are none, and then no write lock is needed.
         if self.read(|connection| finish::expired(connection, now, longest_lease))?.is_empty() {
             return Ok(Vec::new());
@@ -149,7 +127,7 @@ impl TaskStore for SqliteTaskStore {
         self.write(|transaction| finish::expire_leases(transaction, now, longest_lease))
     }
 
-    fn recalculate_carried_ahead(&self, now: Timestamp) -> Result<Vec<Recalculated>, DatabaseError> {
+    fn recalculate_carried_ahead(&self, now: Timestamp) -> DbResult<Vec<Recalculated>> {
         if self.read(|connection| clock::carried_ahead(connection, now))?.is_empty() {
             return Ok(Vec::new());
         }

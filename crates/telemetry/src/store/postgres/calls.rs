@@ -2,7 +2,7 @@
 
 use hob_core::time::from_microseconds;
 use hob_core::{Moment, RequestSource};
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, clean_name};
+use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row, clean_name};
 
 use crate::call_page::{CallPage, CallQuery};
 use crate::call_record::{CallOutcome, CallRecord, tokens_per_second};
@@ -20,15 +20,12 @@ const COLUMNS: &str = "started, run, source, engine, model, agent, streamed, pro
 /// The column of the id.
 const ID: usize = 18;
 
-pub(super) fn first_moment(transaction: &mut PostgresTransaction<'_>) -> Result<Option<Moment>, QueryError> {
+pub(super) fn first_moment(transaction: &mut PostgresTransaction<'_>) -> QueryResult<Option<Moment>> {
     let row = transaction.query_one("SELECT min(started) FROM telemetry_call", &[])?;
     Ok(row.try_get::<_, Option<i64>>(0)?.map(Moment::from_microseconds))
 }
 
-pub(super) fn recent(
-    transaction: &mut PostgresTransaction<'_>,
-    most: usize,
-) -> Result<Vec<CallRecord>, QueryError> {
+pub(super) fn recent(transaction: &mut PostgresTransaction<'_>, most: usize) -> QueryResult<Vec<CallRecord>> {
     let sql = format!("SELECT {COLUMNS} FROM telemetry_call ORDER BY started DESC, id DESC LIMIT $1");
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     transaction.query(&sql, &[&most])?.iter().map(read).collect()
@@ -37,7 +34,7 @@ pub(super) fn recent(
 pub(super) fn call_page(
     transaction: &mut PostgresTransaction<'_>,
     query: &CallQuery,
-) -> Result<CallPage, QueryError> {
+) -> QueryResult<CallPage> {
     let sql = format!(
         "SELECT {COLUMNS} FROM telemetry_call
          WHERE started <= $1 AND ($2::text IS NULL OR outcome = $2) AND ($3::text IS NULL OR model = $3)
@@ -59,7 +56,7 @@ pub(super) fn find_run(
     transaction: &mut PostgresTransaction<'_>,
     run: &str,
     since: Moment,
-) -> Result<Option<CallRecord>, QueryError> {
+) -> QueryResult<Option<CallRecord>> {
     // Calls of one run are few. They are found by its index, not by their start.
     let sql = format!(
         "SELECT {COLUMNS} FROM telemetry_call WHERE run = $1 AND started >= $2 ORDER BY started DESC, id DESC LIMIT 1"
@@ -73,7 +70,7 @@ pub(super) fn last_complete(
     since: Moment,
     except_sources: &[RequestSource],
     except_runs: &[&str],
-) -> Result<Option<CallRecord>, QueryError> {
+) -> QueryResult<Option<CallRecord>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM telemetry_call
          WHERE started >= $1 AND outcome = 'complete' AND source <> ALL ($2::text[]) AND run <> ALL ($3::text[])
@@ -94,7 +91,7 @@ pub(super) fn last_complete(
 pub(super) fn page_after(
     transaction: &mut PostgresTransaction<'_>,
     mut position: ExportPosition,
-) -> Result<ExportPage, QueryError> {
+) -> QueryResult<ExportPage> {
     let newest = match position.newest {
         Some(newest) => newest,
         None => {
@@ -120,7 +117,7 @@ pub(super) fn page_after(
     Ok(ExportPage { calls, position, next })
 }
 
-fn read(row: &Row) -> Result<CallRecord, QueryError> {
+fn read(row: &Row) -> QueryResult<CallRecord> {
     let count = |column: usize| row.try_get::<_, i64>(column).map(i64::unsigned_abs);
     let count_if_known =
         |column: usize| row.try_get::<_, Option<i64>>(column).map(|count| count.map(i64::unsigned_abs));

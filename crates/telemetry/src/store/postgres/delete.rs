@@ -1,7 +1,7 @@
 //! Deletes calls: rows and sums of a day together.
 
 use hob_core::UtcDay;
-use hob_db::postgres::{PostgresTransaction, QueryError};
+use hob_db::postgres::{PostgresTransaction, QueryResult};
 
 use super::calls::first_moment;
 use super::record::day_lock;
@@ -31,7 +31,7 @@ const SUBTRACT_DAY: &str = "
 pub(super) fn delete_oldest(
     transaction: &mut PostgresTransaction<'_>,
     oldest_kept: UtcDay,
-) -> Result<DayDeletion, QueryError> {
+) -> QueryResult<DayDeletion> {
     if !transaction.try_lock(RETENTION_LOCK)? {
         return Ok(DayDeletion::Busy);
     }
@@ -43,7 +43,7 @@ pub(super) fn delete_oldest(
     }
 }
 
-fn delete_day(transaction: &mut PostgresTransaction<'_>, day: UtcDay) -> Result<u64, QueryError> {
+fn delete_day(transaction: &mut PostgresTransaction<'_>, day: UtcDay) -> QueryResult<u64> {
     // A day may have millions of rows.
     transaction.wait_without_limit()?;
     // A batch that still writes to this day is complete before, or comes after: its rows and its sums are deleted together.
@@ -65,7 +65,7 @@ fn delete_day(transaction: &mut PostgresTransaction<'_>, day: UtcDay) -> Result<
     Ok(deleted)
 }
 
-pub(super) fn clear(transaction: &mut PostgresTransaction<'_>) -> Result<u64, QueryError> {
+pub(super) fn clear(transaction: &mut PostgresTransaction<'_>) -> QueryResult<u64> {
     transaction.wait_without_limit()?;
     // Batches wait. Reports do not.
     transaction.run_script("LOCK TABLE telemetry_call IN SHARE ROW EXCLUSIVE MODE")?;

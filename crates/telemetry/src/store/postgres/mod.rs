@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use hob_core::{Moment, RequestSource, UtcDay};
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use hob_db::postgres::{PostgresDatabase, PostgresMigrations};
 use parking_lot::Mutex;
 
@@ -59,67 +59,67 @@ impl PostgresTelemetryStore {
     }
 
     /// Whether there is an answer of `engine`. Blocks.
-    pub fn has_answered(&self, engine: &str) -> Result<bool, DatabaseError> {
+    pub fn has_answered(&self, engine: &str) -> DbResult<bool> {
         self.database.read(|transaction| served::has_answered(transaction, engine))
     }
 
-    fn groups(&self, grouping: Grouping, since: Option<UtcDay>) -> Result<Groups, DatabaseError> {
+    fn groups(&self, grouping: Grouping, since: Option<UtcDay>) -> DbResult<Groups> {
         self.database.read(|transaction| report::groups(transaction, grouping, since))
     }
 }
 
 impl TelemetryStore for PostgresTelemetryStore {
-    fn record_batch(&self, batch: &[Inference], prices: &Prices) -> Result<(), DatabaseError> {
+    fn record_batch(&self, batch: &[Inference], prices: &Prices) -> DbResult<()> {
         record::record_batch(&self.database, &self.unknown, batch, prices)
     }
 
-    fn overview(&self, since: Option<UtcDay>) -> Result<CallOverview, DatabaseError> {
+    fn overview(&self, since: Option<UtcDay>) -> DbResult<CallOverview> {
         self.database.read(|transaction| {
             let figures = together(report::groups(transaction, Grouping::Together, since)?);
             Ok(CallOverview { recorded_since: calls::first_moment(transaction)?, figures })
         })
     }
 
-    fn top_models(&self, since: Option<UtcDay>, most: usize) -> Result<Vec<ModelFigures>, DatabaseError> {
+    fn top_models(&self, since: Option<UtcDay>, most: usize) -> DbResult<Vec<ModelFigures>> {
         Ok(top_models(self.groups(Grouping::Model, since)?, most))
     }
 
-    fn engines(&self, since: Option<UtcDay>) -> Result<Vec<EngineFigures>, DatabaseError> {
+    fn engines(&self, since: Option<UtcDay>) -> DbResult<Vec<EngineFigures>> {
         Ok(engines(self.groups(Grouping::Engine, since)?))
     }
 
-    fn agents(&self, since: Option<UtcDay>) -> Result<Vec<AgentFigures>, DatabaseError> {
+    fn agents(&self, since: Option<UtcDay>) -> DbResult<Vec<AgentFigures>> {
         Ok(agents(self.groups(Grouping::Agent, since)?))
     }
 
-    fn keys(&self, since: Option<UtcDay>) -> Result<Vec<KeyFigures>, DatabaseError> {
+    fn keys(&self, since: Option<UtcDay>) -> DbResult<Vec<KeyFigures>> {
         self.database.read(|transaction| {
             let groups = report::groups(transaction, Grouping::Key, since)?;
             Ok(keys(groups, &report::last_days(transaction)?))
         })
     }
 
-    fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, DatabaseError> {
+    fn per_day(&self, days: u32, now: SystemTime) -> DbResult<Vec<DayFigures>> {
         Ok(per_day(self.groups(Grouping::Day, Some(first_day(days, now)))?, days, now))
     }
 
-    fn speeds(&self, since: UtcDay, most: u32) -> Result<Vec<ModelSpeed>, DatabaseError> {
+    fn speeds(&self, since: UtcDay, most: u32) -> DbResult<Vec<ModelSpeed>> {
         self.database.read(|transaction| report::speeds(transaction, since, most))
     }
 
-    fn served(&self, today: UtcDay) -> Result<ServedTotals, DatabaseError> {
+    fn served(&self, today: UtcDay) -> DbResult<ServedTotals> {
         self.database.read(|transaction| served::served(transaction, today))
     }
 
-    fn recent(&self, most: usize) -> Result<Vec<CallRecord>, DatabaseError> {
+    fn recent(&self, most: usize) -> DbResult<Vec<CallRecord>> {
         self.database.read(|transaction| calls::recent(transaction, most))
     }
 
-    fn call_page(&self, query: &CallQuery) -> Result<CallPage, DatabaseError> {
+    fn call_page(&self, query: &CallQuery) -> DbResult<CallPage> {
         self.database.read(|transaction| calls::call_page(transaction, query))
     }
 
-    fn find_run(&self, run: &str, since: Moment) -> Result<Option<CallRecord>, DatabaseError> {
+    fn find_run(&self, run: &str, since: Moment) -> DbResult<Option<CallRecord>> {
         self.database.read(|transaction| calls::find_run(transaction, run, since))
     }
 
@@ -128,30 +128,30 @@ impl TelemetryStore for PostgresTelemetryStore {
         since: Moment,
         except_sources: &[RequestSource],
         except_runs: &[&str],
-    ) -> Result<Option<CallRecord>, DatabaseError> {
+    ) -> DbResult<Option<CallRecord>> {
         self.database
             .read(|transaction| calls::last_complete(transaction, since, except_sources, except_runs))
     }
 
-    fn page_after(&self, position: ExportPosition) -> Result<ExportPage, DatabaseError> {
+    fn page_after(&self, position: ExportPosition) -> DbResult<ExportPage> {
         self.database.read(|transaction| calls::page_after(transaction, position))
     }
 
-    fn delete_oldest(&self, oldest_kept: UtcDay) -> Result<DayDeletion, DatabaseError> {
+    fn delete_oldest(&self, oldest_kept: UtcDay) -> DbResult<DayDeletion> {
         self.database.write(|transaction| delete::delete_oldest(transaction, oldest_kept))
     }
 
-    fn clear(&self) -> Result<u64, DatabaseError> {
+    fn clear(&self) -> DbResult<u64> {
         self.database.write(delete::clear)
     }
 
     /// Every batch is on the disk of the server once it is recorded.
-    fn sync(&self) -> Result<(), DatabaseError> {
+    fn sync(&self) -> DbResult<()> {
         Ok(())
     }
 
     /// The server does it by itself.
-    fn checkpoint(&self) -> Result<(), DatabaseError> {
+    fn checkpoint(&self) -> DbResult<()> {
         Ok(())
     }
 }

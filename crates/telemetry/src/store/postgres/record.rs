@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use hob_core::{FinishReason, Moment, UtcDay};
-use hob_db::DatabaseError;
+use hob_db::DbResult;
 use hob_db::postgres::{
-    PostgresDatabase, PostgresTransaction, QueryError, Row, ToSql, TransactionEnd, Type, clean_name,
+    PostgresDatabase, PostgresTransaction, QueryError, QueryResult, Row, ToSql, TransactionEnd, Type,
+    clean_name,
 };
 use parking_lot::Mutex;
 
@@ -139,7 +140,7 @@ pub(super) fn record_batch(
     unknown: &Mutex<Option<UnknownEnd>>,
     batch: &[Inference],
     prices: &Prices,
-) -> Result<(), DatabaseError> {
+) -> DbResult<()> {
     if batch.is_empty() || was_recorded(database, unknown, batch)? {
         return Ok(());
     }
@@ -164,7 +165,7 @@ fn was_recorded(
     database: &PostgresDatabase,
     unknown: &Mutex<Option<UnknownEnd>>,
     batch: &[Inference],
-) -> Result<bool, DatabaseError> {
+) -> DbResult<bool> {
     let mut unknown = unknown.lock();
     let Some(UnknownEnd { transaction: number, .. }) =
         unknown.as_ref().filter(|unknown| unknown.batch == fingerprint(batch))
@@ -229,16 +230,13 @@ fn clean_batch(batch: &[Inference]) -> Cow<'_, [Inference]> {
     Cow::Owned(replaced.collect())
 }
 
-fn lock_days(
-    transaction: &mut PostgresTransaction<'_>,
-    locks: &[String],
-) -> Result<Option<String>, QueryError> {
+fn lock_days(transaction: &mut PostgresTransaction<'_>, locks: &[String]) -> QueryResult<Option<String>> {
     let row = transaction.query_opt(LOCK_DAYS, &[&locks])?;
     Ok(row.map(|row| row.try_get(0)).transpose()?)
 }
 
 /// Ids increase in the order of the entries.
-fn copy(transaction: &mut PostgresTransaction<'_>, entries: &[Entry<'_>]) -> Result<(), QueryError> {
+fn copy(transaction: &mut PostgresTransaction<'_>, entries: &[Entry<'_>]) -> QueryResult<()> {
     struct Values {
         started: i64,
         outcome: &'static str,
@@ -326,7 +324,7 @@ impl<'a> BatchSums<'a> {
         }
     }
 
-    fn write(&self, transaction: &mut PostgresTransaction<'_>) -> Result<(), QueryError> {
+    fn write(&self, transaction: &mut PostgresTransaction<'_>) -> QueryResult<()> {
         let ids = self.add_to_series(transaction)?;
         let id_of = |series: &Series<'_>| {
             let Series { engine, model, agent, source, key } = *series;
@@ -399,7 +397,7 @@ fn day_row(day: i64, series: i64, sum: &DaySum) -> [i64; 17] {
 fn add_durations(
     transaction: &mut PostgresTransaction<'_>,
     mut durations: BTreeMap<(i64, i64), Durations>,
-) -> Result<(), QueryError> {
+) -> QueryResult<()> {
     if durations.is_empty() {
         return Ok(());
     }
@@ -421,11 +419,7 @@ fn columns<const N: usize>(rows: &[[i64; N]]) -> [Vec<i64>; N] {
     std::array::from_fn(|column| rows.iter().map(|row| row[column]).collect())
 }
 
-fn execute(
-    transaction: &mut PostgresTransaction<'_>,
-    sql: &str,
-    columns: &[Vec<i64>],
-) -> Result<(), QueryError> {
+fn execute(transaction: &mut PostgresTransaction<'_>, sql: &str, columns: &[Vec<i64>]) -> QueryResult<()> {
     let parameters: Vec<&(dyn ToSql + Sync)> =
         columns.iter().map(|column| column as &(dyn ToSql + Sync)).collect();
     transaction.execute(sql, &parameters).map(drop)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use hob_core::engine::CLOUD;
 use hob_core::{RequestSource, UtcDay};
-use hob_db::postgres::{PostgresTransaction, QueryError, Row};
+use hob_db::postgres::{PostgresTransaction, QueryResult, Row};
 
 use crate::latency_histogram::Durations;
 use crate::store::report::{Group, GroupSums, Grouping, Groups, LAST_DAYS, LastDays, ServedTimings, dollars};
@@ -19,7 +19,7 @@ const SPEEDS: &str = "
     ORDER BY sum(calls) DESC, 1, 2 LIMIT $2";
 
 /// The last day with a call of each key.
-pub(super) fn last_days(transaction: &mut PostgresTransaction<'_>) -> Result<LastDays, QueryError> {
+pub(super) fn last_days(transaction: &mut PostgresTransaction<'_>) -> QueryResult<LastDays> {
     let read = |row: &Row| Ok((row.try_get(0)?, UtcDay::from_days(row.try_get(1)?)));
     transaction.query(LAST_DAYS, &[])?.iter().map(read).collect()
 }
@@ -28,7 +28,7 @@ pub(super) fn groups(
     transaction: &mut PostgresTransaction<'_>,
     grouping: Grouping,
     since: Option<UtcDay>,
-) -> Result<Groups, QueryError> {
+) -> QueryResult<Groups> {
     let columns = grouping.columns();
     let since = since.map_or(i64::MIN, UtcDay::days);
     let mut durations = durations(transaction, columns, "TRUE", since)?;
@@ -73,7 +73,7 @@ pub(super) fn speeds(
     transaction: &mut PostgresTransaction<'_>,
     since: UtcDay,
     most: u32,
-) -> Result<Vec<ModelSpeed>, QueryError> {
+) -> QueryResult<Vec<ModelSpeed>> {
     let read = |row: &Row| {
         Ok(ModelSpeed { engine: row.try_get(0)?, model: row.try_get(1)?, tokens_per_second: row.try_get(2)? })
     };
@@ -84,7 +84,7 @@ pub(super) fn speeds(
 pub(super) fn served_timings(
     transaction: &mut PostgresTransaction<'_>,
     since: UtcDay,
-) -> Result<ServedTimings, QueryError> {
+) -> QueryResult<ServedTimings> {
     let columns = Grouping::Model.columns();
     // Local calls without benchmarks.
     let which = format!("engine <> '{CLOUD}' AND source <> '{}'", RequestSource::Bench.as_str());
@@ -115,7 +115,7 @@ fn durations(
     columns: &str,
     which: &str,
     since: i64,
-) -> Result<HashMap<Group, Durations>, QueryError> {
+) -> QueryResult<HashMap<Group, Durations>> {
     let sql = format!(
         "SELECT {columns}, latency, first_token
          FROM telemetry_latency JOIN telemetry_series ON id = series WHERE day >= $1 AND {which}"
@@ -129,10 +129,10 @@ fn durations(
     Ok(durations)
 }
 
-pub(super) fn count(row: &Row, column: usize) -> Result<u64, QueryError> {
+pub(super) fn count(row: &Row, column: usize) -> QueryResult<u64> {
     Ok(row.try_get::<_, i64>(column)?.unsigned_abs())
 }
 
-fn read_group(row: &Row) -> Result<Group, QueryError> {
+fn read_group(row: &Row) -> QueryResult<Group> {
     Ok(Group(row.try_get(0)?, row.try_get(1)?))
 }

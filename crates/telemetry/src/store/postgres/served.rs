@@ -2,17 +2,14 @@
 
 use hob_core::engine::CLOUD;
 use hob_core::{Moment, RequestSource, UtcDay};
-use hob_db::postgres::{PostgresTransaction, QueryError, Row, clean_name};
+use hob_db::postgres::{PostgresTransaction, QueryResult, Row, clean_name};
 
 use super::calls::{first_moment, recent};
 use super::report::{count, served_timings};
 use crate::savings::{Dollars, MeasuredEnergy, Quarter, ServedModel, ServedTotals};
 use crate::store::report::{SERVED_DAYS, SERVED_RECENT, dollars, energy};
 
-pub(super) fn served(
-    transaction: &mut PostgresTransaction<'_>,
-    today: UtcDay,
-) -> Result<ServedTotals, QueryError> {
+pub(super) fn served(transaction: &mut PostgresTransaction<'_>, today: UtcDay) -> QueryResult<ServedTotals> {
     let timings = served_timings(transaction, today.minus(SERVED_DAYS - 1))?;
     let mut models = local_models(transaction)?;
     for model in &mut models {
@@ -32,16 +29,13 @@ pub(super) fn served(
     })
 }
 
-pub(super) fn has_answered(
-    transaction: &mut PostgresTransaction<'_>,
-    engine: &str,
-) -> Result<bool, QueryError> {
+pub(super) fn has_answered(transaction: &mut PostgresTransaction<'_>, engine: &str) -> QueryResult<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM telemetry_series WHERE engine = $1 AND total_answered > 0)";
     Ok(transaction.query_one(sql, &[&clean_name(engine)])?.try_get(0)?)
 }
 
 /// Local models, most tokens first.
-fn local_models(transaction: &mut PostgresTransaction<'_>) -> Result<Vec<ServedModel>, QueryError> {
+fn local_models(transaction: &mut PostgresTransaction<'_>) -> QueryResult<Vec<ServedModel>> {
     let sql = "SELECT model, engine, sum(total_answered)::bigint, sum(total_prompt_tokens)::bigint,
              sum(total_completion_tokens)::bigint
          FROM telemetry_series WHERE engine <> $1 AND source <> $2
@@ -61,7 +55,7 @@ fn local_models(transaction: &mut PostgresTransaction<'_>) -> Result<Vec<ServedM
 }
 
 /// The quarters of an hour with answers since a day.
-fn quarters(transaction: &mut PostgresTransaction<'_>, since: UtcDay) -> Result<Vec<Quarter>, QueryError> {
+fn quarters(transaction: &mut PostgresTransaction<'_>, since: UtcDay) -> QueryResult<Vec<Quarter>> {
     let sql = "SELECT quarter, calls, prompt_tokens, completion_tokens FROM telemetry_served
          WHERE quarter >= $1 ORDER BY quarter";
     let read = |row: &Row| {
@@ -76,7 +70,7 @@ fn quarters(transaction: &mut PostgresTransaction<'_>, since: UtcDay) -> Result<
 }
 
 /// The cost of calls in money and energy. Includes `bench`, which also costs money.
-fn spent(transaction: &mut PostgresTransaction<'_>) -> Result<(Dollars, Option<MeasuredEnergy>), QueryError> {
+fn spent(transaction: &mut PostgresTransaction<'_>) -> QueryResult<(Dollars, Option<MeasuredEnergy>)> {
     let sql =
         "SELECT coalesce(sum(total_cost_pico / 1000000), 0)::bigint, coalesce(sum(total_cost_pico % 1000000), 0)::bigint,
              coalesce(sum(total_energy_uj), 0)::float8, coalesce(sum(total_measured), 0)::bigint

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use hob_db::{DatabaseError, peek};
+use hob_db::{DbResult, peek};
 
 /// Whether the database at `path` has an answer of `engine`. Fails if the database is too old. Blocks.
-pub fn has_answered(path: &Path, engine: &str) -> Result<bool, DatabaseError> {
+pub fn has_answered(path: &Path, engine: &str) -> DbResult<bool> {
     let answered = peek(path, |connection| {
         let sql = "SELECT EXISTS (SELECT 1 FROM telemetry_series WHERE engine = ?1 AND total_answered > 0)";
         connection.query_row(sql, [engine], |row| row.get(0))

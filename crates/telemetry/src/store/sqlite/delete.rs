@@ -1,7 +1,7 @@
 //! Deletes calls: pages and sums of a day together.
 
 use hob_core::UtcDay;
-use hob_db::{Database, DatabaseError, Durability};
+use hob_db::{Database, DbResult, Durability};
 use rusqlite::Connection;
 
 use super::report::first_moment;
@@ -18,7 +18,7 @@ const SUBTRACT_DAY: &str = "
         total_measured = total_measured - measured
     FROM telemetry_day WHERE day = ?1 AND series = id";
 
-pub(super) fn clear(database: &Database) -> Result<u64, DatabaseError> {
+pub(super) fn clear(database: &Database) -> DbResult<u64> {
     database.write(|transaction| {
         let deleted = recorded(transaction, i64::MIN, i64::MAX)?;
         transaction.execute_batch(
@@ -29,7 +29,7 @@ pub(super) fn clear(database: &Database) -> Result<u64, DatabaseError> {
     })
 }
 
-pub(super) fn delete_oldest(database: &Database, oldest_kept: UtcDay) -> Result<DayDeletion, DatabaseError> {
+pub(super) fn delete_oldest(database: &Database, oldest_kept: UtcDay) -> DbResult<DayDeletion> {
     match database.read(first_moment)? {
         Some(first) if first.day() < oldest_kept => {
             delete_day(database, first.day()).map(DayDeletion::Deleted)
@@ -38,7 +38,7 @@ pub(super) fn delete_oldest(database: &Database, oldest_kept: UtcDay) -> Result<
     }
 }
 
-fn delete_day(database: &Database, day: UtcDay) -> Result<u64, DatabaseError> {
+fn delete_day(database: &Database, day: UtcDay) -> DbResult<u64> {
     let (start, end) = (day.start().microseconds(), day.next().start().microseconds());
     database.write_with(Durability::ProcessEnd, |transaction| {
         let deleted = recorded(transaction, start, end)?;

@@ -29,7 +29,7 @@ mod timing;
 use std::time::SystemTime;
 
 use hob_core::{Moment, RequestSource, UtcDay};
-use hob_db::{Database, DatabaseError, Migrations};
+use hob_db::{Database, DbResult, Migrations};
 
 pub(super) use answered::has_answered;
 
@@ -69,63 +69,63 @@ impl SqliteTelemetryStore {
         SqliteTelemetryStore { database }
     }
 
-    fn groups(&self, grouping: Grouping, since: Option<UtcDay>) -> Result<Groups, DatabaseError> {
+    fn groups(&self, grouping: Grouping, since: Option<UtcDay>) -> DbResult<Groups> {
         self.database.read(|connection| report::groups(connection, grouping, since))
     }
 }
 
 impl TelemetryStore for SqliteTelemetryStore {
-    fn record_batch(&self, batch: &[Inference], prices: &Prices) -> Result<(), DatabaseError> {
+    fn record_batch(&self, batch: &[Inference], prices: &Prices) -> DbResult<()> {
         record::record_batch(&self.database, batch, prices)
     }
 
-    fn overview(&self, since: Option<UtcDay>) -> Result<CallOverview, DatabaseError> {
+    fn overview(&self, since: Option<UtcDay>) -> DbResult<CallOverview> {
         self.database.read(|connection| {
             let figures = together(report::groups(connection, Grouping::Together, since)?);
             Ok(CallOverview { recorded_since: report::first_moment(connection)?, figures })
         })
     }
 
-    fn top_models(&self, since: Option<UtcDay>, most: usize) -> Result<Vec<ModelFigures>, DatabaseError> {
+    fn top_models(&self, since: Option<UtcDay>, most: usize) -> DbResult<Vec<ModelFigures>> {
         Ok(top_models(self.groups(Grouping::Model, since)?, most))
     }
 
-    fn engines(&self, since: Option<UtcDay>) -> Result<Vec<EngineFigures>, DatabaseError> {
+    fn engines(&self, since: Option<UtcDay>) -> DbResult<Vec<EngineFigures>> {
         Ok(engines(self.groups(Grouping::Engine, since)?))
     }
 
-    fn agents(&self, since: Option<UtcDay>) -> Result<Vec<AgentFigures>, DatabaseError> {
+    fn agents(&self, since: Option<UtcDay>) -> DbResult<Vec<AgentFigures>> {
         Ok(agents(self.groups(Grouping::Agent, since)?))
     }
 
-    fn keys(&self, since: Option<UtcDay>) -> Result<Vec<KeyFigures>, DatabaseError> {
+    fn keys(&self, since: Option<UtcDay>) -> DbResult<Vec<KeyFigures>> {
         self.database.read(|connection| {
             let groups = report::groups(connection, Grouping::Key, since)?;
             Ok(keys(groups, &report::last_days(connection)?))
         })
     }
 
-    fn per_day(&self, days: u32, now: SystemTime) -> Result<Vec<DayFigures>, DatabaseError> {
+    fn per_day(&self, days: u32, now: SystemTime) -> DbResult<Vec<DayFigures>> {
         Ok(per_day(self.groups(Grouping::Day, Some(first_day(days, now)))?, days, now))
     }
 
-    fn speeds(&self, since: UtcDay, most: u32) -> Result<Vec<ModelSpeed>, DatabaseError> {
+    fn speeds(&self, since: UtcDay, most: u32) -> DbResult<Vec<ModelSpeed>> {
         self.database.read(|connection| timing::speeds(connection, since, most))
     }
 
-    fn served(&self, today: UtcDay) -> Result<ServedTotals, DatabaseError> {
+    fn served(&self, today: UtcDay) -> DbResult<ServedTotals> {
         self.database.read(|connection| served::served(connection, today))
     }
 
-    fn recent(&self, most: usize) -> Result<Vec<CallRecord>, DatabaseError> {
+    fn recent(&self, most: usize) -> DbResult<Vec<CallRecord>> {
         self.database.read(|connection| rows::recent(connection, most))
     }
 
-    fn call_page(&self, query: &CallQuery) -> Result<CallPage, DatabaseError> {
+    fn call_page(&self, query: &CallQuery) -> DbResult<CallPage> {
         self.database.read(|connection| call_page::call_page(connection, query))
     }
 
-    fn find_run(&self, run: &str, since: Moment) -> Result<Option<CallRecord>, DatabaseError> {
+    fn find_run(&self, run: &str, since: Moment) -> DbResult<Option<CallRecord>> {
         self.database.read(|connection| rows::find_run(connection, run, since))
     }
 
@@ -134,27 +134,27 @@ impl TelemetryStore for SqliteTelemetryStore {
         since: Moment,
         except_sources: &[RequestSource],
         except_runs: &[&str],
-    ) -> Result<Option<CallRecord>, DatabaseError> {
+    ) -> DbResult<Option<CallRecord>> {
         self.database.read(|connection| rows::last_complete(connection, since, except_sources, except_runs))
     }
 
-    fn page_after(&self, position: ExportPosition) -> Result<ExportPage, DatabaseError> {
+    fn page_after(&self, position: ExportPosition) -> DbResult<ExportPage> {
         self.database.read(|connection| export::page_after(connection, position))
     }
 
-    fn delete_oldest(&self, oldest_kept: UtcDay) -> Result<DayDeletion, DatabaseError> {
+    fn delete_oldest(&self, oldest_kept: UtcDay) -> DbResult<DayDeletion> {
         delete::delete_oldest(&self.database, oldest_kept)
     }
 
-    fn clear(&self) -> Result<u64, DatabaseError> {
+    fn clear(&self) -> DbResult<u64> {
         delete::clear(&self.database)
     }
 
-    fn sync(&self) -> Result<(), DatabaseError> {
+    fn sync(&self) -> DbResult<()> {
         self.database.sync()
     }
 
-    fn checkpoint(&self) -> Result<(), DatabaseError> {
+    fn checkpoint(&self) -> DbResult<()> {
         self.database.checkpoint()
     }
 }

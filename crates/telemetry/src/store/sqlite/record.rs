@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use hob_core::time::UtcDay;
-use hob_db::{Database, DatabaseError, Durability};
+use hob_db::{Database, DbResult, Durability};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::pages::Pages;
@@ -64,11 +64,7 @@ const FIND_SERIES: &str = "SELECT id FROM telemetry_series WHERE engine = ?1 AND
 const INSERT_SERIES: &str =
     "INSERT INTO telemetry_series (engine, model, agent, source, key) VALUES (?1, ?2, ?3, ?4, ?5)";
 
-pub(super) fn record_batch(
-    database: &Database,
-    batch: &[Inference],
-    prices: &Prices,
-) -> Result<(), DatabaseError> {
+pub(super) fn record_batch(database: &Database, batch: &[Inference], prices: &Prices) -> DbResult<()> {
     database.write_with(Durability::ProcessEnd, |transaction| {
         let mut pages = Pages::new(transaction, batch.len())?;
         let mut series = SeriesIds::default();

@@ -1,8 +1,12 @@
+use hob_config::Config;
 use hob_core::model::AUTO;
+use hob_telemetry::{TelemetryService, TraceExporter};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
 use crate::databases::hob_database;
+use crate::startup::keys::key_service;
+use crate::startup::telemetry::telemetry_options;
 
 #[tokio::test(start_paused = true)]
 async fn the_tool_llm_asks_the_engine_that_has_its_model() {
@@ -25,7 +29,7 @@ async fn the_tool_llm_asks_the_engine_that_has_its_model() {
         let keys = key_service(&config, hob_database(home.path()));
         let (asked, llm) = llm_tool(&pool, named, &recorder, &keys).await;
         assert_eq!(
-            (asked.engine.as_str(), (llm.model)().await.as_deref()),
+            (asked.load().engine.as_str(), (llm.model)().await.as_deref()),
             (engine, Some(model)),
             "{default:?}"
         );
@@ -37,7 +41,9 @@ async fn the_tool_llm_has_a_model_once_its_engine_answers() {
     let vllm = Arc::new(ScriptedEngine::saying(&["hi"]).called("vllm").with_models(&["large"]));
     vllm.set_gone(true);
     let pool = Arc::new(EnginePool::new(Arc::clone(&vllm) as Arc<dyn Engine>, Vec::new()));
-    let model = steady_model(pool, Arc::new(DefaultModel::new(None)));
+    let target = LlmTarget { engine: "vllm".into(), model: None };
+    let target = Arc::new(ArcSwap::from_pointee(target));
+    let model = steady_model(target, pool, Arc::new(DefaultModel::new(None)));
     assert_eq!(model().await, None);
     vllm.set_gone(false);
     tokio::time::advance(std::time::Duration::from_secs(2)).await;
