@@ -110,8 +110,8 @@ mod tests {
             DocumentLibraryError::Memory(memory()).into(),
             DocumentLibraryError::Write { path: path(), source: cause() }.into(),
             RateError::Store(database()).into(),
-            ApiError::chats_failed(&database()),
-            ApiError::store_failed(&database()),
+            ApiError::chats_failed(database()),
+            ApiError::store_failed(database()),
         ]
     }
 
