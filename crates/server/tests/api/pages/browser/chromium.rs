@@ -1,19 +1,16 @@
 //! A browser for one test.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::process::Stdio;
 use std::time::Duration;
 
-use axum::http::Method;
-use fantoccini::wd::{WebDriverCompatibleCommand, WindowHandle};
-use fantoccini::{Client, ClientBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
-use url::{ParseError, Url};
+
+use super::web_driver::WebDriver;
 
 /// Far longer than anything here takes, two polls of the page included.
 const WAIT_LIMIT: Duration = Duration::from_secs(40);
@@ -53,10 +50,9 @@ impl Device {
 
 /// Chromium. It ends when the value is dropped, also after a failed test.
 pub struct Browser {
-    client: Client,
-    port: u16,
-    session: String,
-    _driver: Child,
+    // Ends the session before the driver is killed, because the fields are dropped in order.
+    driver: WebDriver,
+    _process: Child,
     _profile: TempDir,
 }
 
@@ -69,27 +65,22 @@ fn part(variable: &str) -> String {
 impl Browser {
     pub async fn open(device: Device) -> Self {
         let profile = tempfile::tempdir().unwrap();
-        let mut driver = Command::new(part("HOB_TEST_CHROMEDRIVER"))
+        let mut process = Command::new(part("HOB_TEST_CHROMEDRIVER"))
             .args(["--port=0", "--allowed-ips=127.0.0.1"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .expect("chromedriver starts");
-        let port = port_of(&mut driver).await;
+        let port = port_of(&mut process).await;
         let data = format!("--user-data-dir={}", profile.path().display());
         let arguments: Vec<&str> = FLAGS.into_iter().chain([data.as_str()]).collect();
         let capabilities = json!({
             "goog:chromeOptions": { "binary": part("HOB_TEST_CHROMIUM"), "args": arguments },
             "goog:loggingPrefs": { "browser": "ALL" },
         });
-        let client = ClientBuilder::new(HttpConnector::new())
-            .capabilities(capabilities.as_object().unwrap().clone())
-            .connect(&format!("http://127.0.0.1:{port}"))
-            .await
-            .expect("Chromium starts");
-        let session = client.session_id().await.unwrap().expect("a session");
-        let browser = Browser { client, port, session, _driver: driver, _profile: profile };
+        let driver = WebDriver::connect(port, &capabilities).await;
+        let browser = Browser { driver, _process: process, _profile: profile };
         browser.set_device(device).await;
         browser
     }
@@ -111,39 +102,39 @@ impl Browser {
     }
 
     pub async fn go(&self, url: &str) {
-        self.client.goto(url).await.expect("a page");
+        self.driver.post("url", &json!({ "url": url })).await.expect("a page");
     }
 
     pub async fn reload(&self) {
-        self.client.refresh().await.expect("the page again");
+        self.driver.post("refresh", &json!({})).await.expect("the page again");
     }
 
     /// Opens another tab and switches to it. Returns the previous tab.
-    pub async fn open_tab(&self) -> WindowHandle {
-        let before = self.client.window().await.expect("a tab");
-        let opened = self.client.new_window(true).await.expect("another tab").handle;
-        self.turn_to(opened).await;
-        before
+    pub async fn open_tab(&self) -> Tab {
+        let opened = self.driver.post("window/new", &json!({ "type": "tab" })).await.expect("another tab");
+        self.turn_to(Tab(opened["handle"].clone())).await
     }
 
     /// Switches to this tab. Returns the previous tab.
-    pub async fn turn_to(&self, tab: WindowHandle) -> WindowHandle {
-        let before = self.client.window().await.expect("a tab");
-        self.client.switch_to_window(tab).await.expect("the tab");
-        before
+    pub async fn turn_to(&self, tab: Tab) -> Tab {
+        let before = self.driver.get("window").await.expect("a tab");
+        self.driver.post("window", &json!({ "handle": tab.0 })).await.expect("the tab");
+        Tab(before)
     }
 
     /// What a script returns.
     pub async fn run(&self, script: &str) -> Value {
-        self.client.execute(script, Vec::new()).await.unwrap_or_else(|error| panic!("{script}: {error}"))
+        self.script("execute/sync", script).await
     }
 
     /// The same for one that calls its last argument with the result.
     pub async fn run_async(&self, script: &str) -> Value {
-        self.client
-            .execute_async(script, Vec::new())
-            .await
-            .unwrap_or_else(|error| panic!("{script}: {error}"))
+        self.script("execute/async", script).await
+    }
+
+    async fn script(&self, command: &str, script: &str) -> Value {
+        let body = json!({ "script": script, "args": [] });
+        self.driver.post(command, &body).await.unwrap_or_else(|error| panic!("{script}: {error}"))
     }
 
     /// The visible text of an element; empty if it is hidden or not there.
@@ -195,49 +186,37 @@ impl Browser {
 
     /// Presses keys where the focus is.
     pub async fn press(&self, keys: &str) {
-        self.client.active_element().await.unwrap().send_keys(keys).await.unwrap();
+        let focused = self.driver.get("element/active").await.unwrap();
+        let command = format!("element/{}/value", element_id(&focused));
+        self.driver.post(&command, &json!({ "text": keys })).await.unwrap();
     }
 
     /// The errors in the browser's log since the last call: errors of scripts and violations of the policy.
     pub async fn complaints(&self) -> Vec<String> {
-        let log = self
-            .client
-            .issue_cmd(Driver { path: "se/log", body: json!({ "type": "browser" }) })
-            .await
-            .unwrap();
+        let log = self.driver.post("se/log", &json!({ "type": "browser" })).await.unwrap();
         let said = |entry: &Value| entry["message"].as_str().unwrap_or_default().to_owned();
         log.as_array().unwrap().iter().map(said).collect()
     }
 
     pub async fn picture(&self) -> Vec<u8> {
-        self.client.screenshot().await.unwrap()
+        let encoded = self.driver.get("screenshot").await.unwrap();
+        BASE64_STANDARD.decode(encoded.as_str().unwrap()).unwrap()
     }
 
     /// Sends a command to the browser.
     pub async fn devtools(&self, command: &str, parameters: Value) -> Value {
         let body = json!({ "cmd": command, "params": parameters });
-        self.client.issue_cmd(Driver { path: "goog/cdp/execute", body }).await.unwrap()
+        self.driver.post("goog/cdp/execute", &body).await.unwrap()
     }
 }
 
-impl Drop for Browser {
-    /// Killing chromedriver would leave Chromium running, so this ends the session, without the runtime, which may have ended.
-    fn drop(&mut self) {
-        let Browser { port, session, .. } = self;
-        let Ok(mut driver) = TcpStream::connect(("127.0.0.1", *port)) else { return };
-        let request = format!(
-            "DELETE /session/{session} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\r\n"
-        );
-        // chromedriver answers when Chromium has ended, and keeps the connection open.
-        let mut answer = [0; 12];
-        let ended = driver
-            .set_read_timeout(Some(WAIT_LIMIT))
-            .and_then(|()| driver.write_all(request.as_bytes()))
-            .and_then(|()| driver.read_exact(&mut answer));
-        if let Err(error) = ended {
-            eprintln!("Chromium may still run: {error}");
-        }
-    }
+/// A tab of the browser.
+pub struct Tab(Value);
+
+/// The id of an element in an answer of the driver. It is the only field, whose name is a constant of the standard.
+fn element_id(element: &Value) -> &str {
+    let fields = element.as_object().expect("an element");
+    fields.values().next().and_then(Value::as_str).expect("the id of an element")
 }
 
 /// The port that chromedriver chose and prints.
@@ -249,21 +228,4 @@ async fn port_of(driver: &mut Child) -> u16 {
         }
     }
     panic!("chromedriver ended without saying its port");
-}
-
-/// A command of chromedriver that is not part of the WebDriver standard.
-#[derive(Debug)]
-struct Driver {
-    path: &'static str,
-    body: Value,
-}
-
-impl WebDriverCompatibleCommand for Driver {
-    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, ParseError> {
-        base.join(&format!("session/{}/{}", session.unwrap_or_default(), self.path))
-    }
-
-    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
-        (Method::POST, Some(self.body.to_string()))
-    }
 }

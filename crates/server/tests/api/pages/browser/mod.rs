@@ -18,3 +18,4 @@ mod screenshots;
 mod settings;
 mod tasks;
 mod team;
+mod web_driver;
