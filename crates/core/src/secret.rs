@@ -91,8 +91,8 @@ const NAMES: [&str; 40] = [
     ".viminfo",
 ];
 
-/// Files by how their names begin.
-const BEGINNINGS: [&str; 2] = [".env", "id_"];
+/// Files by how their names begin. `/etc/passwd` has no passwords, but `passwd.txt` may.
+const BEGINNINGS: [&str; 3] = [".env", "id_", "passwd."];
 
 /// Files by their names before the first dot, such as `passwords.txt`.
 const STEMS: [&str; 4] = ["password", "passwords", "secret", "secrets"];
@@ -154,6 +154,7 @@ mod tests {
             ".netrc",
             "prod.env",
             "Passwords.txt",
+            "passwd.txt",
             "secrets",
             ".git-credentials",
             "Passwords.kdbx",
@@ -192,6 +193,7 @@ mod tests {
             "history.md",
             ".config/nvim/init.lua",
             "cookies.md",
+            "/etc/passwd",
         ] {
             assert!(!is_secret(Path::new(open)), "{open}");
         }
