@@ -1,5 +1,9 @@
 //! Runs outside the schedule of a task.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -29,6 +33,28 @@ async fn a_manual_run_that_its_caller_leaves_is_stopped_recorded_and_not_tried_a
     assert_eq!((log.len(), log[0].outcome), (1, Some(RunOutcome::Interrupted)));
     assert_eq!(log[0].error.as_deref(), Some("it was stopped"));
     assert_eq!(world.tasks.get(&task.id).await.unwrap().next_run, task.next_run);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manual_run_that_its_caller_leaves_while_it_is_claimed_does_not_stay_open() {
+    for polls in 1..5 {
+        let world = World::with(Arc::new(SlowEngine::taking(3600)), SchedulerOptions::default());
+        let task = world.create(every(86_400)).await;
+        {
+            let mut run = pin!(world.scheduler.run_to_end(&task.id));
+            for _ in 0..polls {
+                let is_pending =
+                    poll_fn(|context| Poll::Ready(run.as_mut().poll(context).is_pending())).await;
+                assert!(is_pending, "it takes an hour");
+                // The claim makes progress meanwhile.
+                world.log(&task).await;
+            }
+        }
+        world.scheduler.close().await;
+        let log = world.log(&task).await;
+        let outcomes: Vec<Option<RunOutcome>> = log.iter().map(|run| run.outcome).collect();
+        assert_eq!(outcomes, [Some(RunOutcome::Interrupted)], "{polls}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -154,12 +154,14 @@ impl Scheduler {
     pub async fn run_with(&self, id: &TaskId, options: TaskRunOptions) -> Result<TaskRun, TaskError> {
         let stop = options.stop.child_token();
         let _stop_if_dropped = stop.clone().drop_guard();
-        let claimed = self.shared.claim_now(id).await?;
-        let (shared, abort) = (Arc::clone(&self.shared), self.abort.clone());
+        let (shared, abort, id) = (Arc::clone(&self.shared), self.abort.clone(), id.clone());
         let options = TaskRunOptions { stop, ..options };
-        // A run that is stopped still records it.
-        let running = self.active.spawn(async move { shared.runner.run(claimed, &abort, &options).await });
-        running.await.map_err(|error| TaskError::Unavailable(Box::new(error)))
+        // A caller that leaves drops neither the claim nor the record of the run.
+        let running = self.active.spawn(async move {
+            let claimed = shared.claim_now(&id).await?;
+            Ok::<_, TaskError>(shared.runner.run(claimed, &abort, &options).await)
+        });
+        running.await.map_err(|error| TaskError::Unavailable(Box::new(error)))?
     }
 
     /// Stops all runs at once, and records it.
