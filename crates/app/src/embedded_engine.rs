@@ -192,9 +192,14 @@ impl Opening {
         let Opening { embedded, model, select } = self;
         let loaded = embedded.load(&model).await?;
         // Runs to its end even if the caller leaves now.
-        let selected = tokio::task::spawn_blocking(move || select(loaded)).await;
-        // The runtime is going down.
-        selected.unwrap_or(Ok(())).map_err(|error| LibraryError::Settings(Box::new(error)))
+        match tokio::task::spawn_blocking(move || select(loaded)).await {
+            Ok(selected) => selected.map_err(|error| LibraryError::Settings(Box::new(error))),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime ends.
+                Err(_) => Ok(()),
+            },
+        }
     }
 }
 

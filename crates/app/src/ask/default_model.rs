@@ -108,13 +108,21 @@ impl DefaultModel {
         }
         let _choosing = self.choosing.lock().await;
         let recorded = self.remembered(engine).or_else(|| self.read().remove(engine));
+        // The engine takes time to answer, and `choose` does not wait for it.
+        let chosen_meanwhile = || self.remembered(engine).filter(|chosen| Some(chosen) != recorded.as_ref());
         if let Some(model) = &recorded
             && !matches!(catalog.look_up(model).await, Lookup::Lacks)
         {
+            if let Some(chosen) = chosen_meanwhile() {
+                return Ok(Some(chosen));
+            }
             self.remember(engine, Some(model));
             return Ok(recorded);
         }
         let first = catalog.first_text_model().await?;
+        if let Some(chosen) = chosen_meanwhile() {
+            return Ok(Some(chosen));
+        }
         if let Some(gone) = recorded {
             let now = first.as_deref().unwrap_or("none");
             tracing::warn!(

@@ -1,6 +1,43 @@
+use async_trait::async_trait;
+use hob_core::{GenerateRequest, Generation, GenerationStream, ModelInfo};
 use hob_testkit::ScriptedEngine;
+use tokio::sync::Notify;
 
 use super::*;
+
+/// Lists its models when it is notified.
+struct WaitingEngine {
+    inner: ScriptedEngine,
+    listing: Notify,
+}
+
+#[async_trait]
+impl Engine for WaitingEngine {
+    fn key(&self) -> &str {
+        self.inner.key()
+    }
+
+    fn address(&self) -> &str {
+        self.inner.address()
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        self.inner.generate(request).await
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        self.inner.stream(request).await
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        self.listing.notified().await;
+        self.inner.list_models().await
+    }
+
+    async fn health(&self) -> bool {
+        true
+    }
+}
 
 fn engine(models: &[&str]) -> Arc<dyn Engine> {
     Arc::new(ScriptedEngine::saying(&["hi"]).with_models(models))
@@ -107,4 +144,20 @@ async fn another_selected_engine_has_the_model_that_was_chosen_for_it() {
         record(home.path()).as_deref(),
         Some("{\n  \"other\": \"y\",\n  \"scripted\": \"mistral\"\n}\n")
     );
+}
+
+#[tokio::test]
+async fn a_choice_is_not_replaced_by_one_that_began_before() {
+    let home = tempfile::tempdir().unwrap();
+    let inner = ScriptedEngine::saying(&["hi"]).with_models(&["a", "b"]);
+    let engine = Arc::new(WaitingEngine { inner, listing: Notify::new() });
+    let pool = EnginePool::new(Arc::clone(&engine) as Arc<dyn Engine>, Vec::new());
+    let default = DefaultModel::new(None).recorded_at(home.path());
+    let choose = async {
+        default.choose("scripted", "b");
+        engine.listing.notify_one();
+    };
+    let (model, ()) = tokio::join!(biased; default.get(&pool), choose);
+    assert_eq!(model.unwrap().as_deref(), Some("b"));
+    assert_eq!(record(home.path()).as_deref(), Some("{\n  \"scripted\": \"b\"\n}\n"));
 }

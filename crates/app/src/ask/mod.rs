@@ -423,10 +423,11 @@ impl AskService {
     /// Lets another engine answer requests from now on, with `model` as the default model. An engine that is not in the pool is added to
     /// it; the others stay in it. Requests in progress keep their engine. Returns whether the engine is selected. Blocks.
     pub fn select_engine(&self, engine: &Arc<dyn Engine>, model: &str) -> bool {
+        // First, so that no request of the engine finds no choice and makes its own.
+        self.default.choose(engine.key(), model);
         if !self.pool.select(engine) {
             return false;
         }
-        self.default.choose(engine.key(), model);
         if self.default.configured().is_some_and(|configured| *configured != AUTO) {
             self.set_default_model(Some(model));
         }
