@@ -224,6 +224,9 @@ pub trait Tool: Send + Sync {
 /// How a line of a result begins that names a source which could not be read, with the reason. The other sources are in the result.
 pub const NOT_READ: &str = "Not read: ";
 
+/// The tools whose results have such lines. In the result of another tool, such a line may be text from outside.
+pub const TOOLS_OF_SEVERAL_SOURCES: [&str; 3] = ["calendar", "feeds", "page_changes"];
+
 /// The result of a call during a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::{Effect, Reach, Tool, Zone};
+use hob_core::{Effect, Reach, TOOLS_OF_SEVERAL_SOURCES, Tool, Zone};
 use hob_db::Database;
 use hob_net::egress::AddressLookup;
 use hob_sources::{
@@ -97,6 +97,7 @@ fn every_tool_reads_untrusted_text_without_effect() {
     let tools = source_tools(&service(all));
     let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
     assert_eq!(names, ["calendar", "feeds", "weather", "page_changes"]);
+    assert!(TOOLS_OF_SEVERAL_SOURCES.iter().all(|name| names.contains(name)));
     for tool in &tools {
         let spec = tool.spec();
         assert_eq!((spec.reach, spec.effect), (Reach::Read, Effect::None), "{}", spec.name);

@@ -6,7 +6,8 @@ use std::time::Duration;
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
     AgentPreference, Answered, Ask, Caller, Event, EventBus, FinishReason, GenerateRequest, MemoryUse,
-    Message, NOT_READ, RequestSource, Role, RunEvents, TextSink, with_sources,
+    Message, NOT_READ, RequestSource, Role, RunEvents, TOOLS_OF_SEVERAL_SOURCES, TextSink, ToolResult,
+    with_sources,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -226,14 +227,15 @@ impl Runner {
 fn missing(answered: &Answered, first_calls: usize) -> Option<String> {
     let is_cut = answered.generation.answer.finish_reason == FinishReason::Length;
     let cut = is_cut.then(|| "the answer was cut off at its limit of tokens".to_owned());
-    let (failed, unread) = (failed_calls(answered, first_calls), unread_sources(answered, first_calls));
-    let parts: Vec<String> = failed.into_iter().chain(unread).chain(cut).collect();
+    let first = &answered.tool_results[..first_calls.min(answered.tool_results.len())];
+    let parts: Vec<String> =
+        failed_calls(first).into_iter().chain(unread_sources(first)).chain(cut).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn failed_calls(answered: &Answered, first_calls: usize) -> Option<String> {
-    let first = answered.tool_results.iter().take(first_calls);
-    let failed: Vec<String> = first
+fn failed_calls(results: &[ToolResult]) -> Option<String> {
+    let failed: Vec<String> = results
+        .iter()
         .filter(|result| !result.success)
         .map(|result| {
             let reason: String = result.content.chars().take(MAX_REASON).collect();
@@ -243,9 +245,13 @@ fn failed_calls(answered: &Answered, first_calls: usize) -> Option<String> {
     (!failed.is_empty()).then(|| format!("calls before the prompt failed: {}", failed.join("; ")))
 }
 
-fn unread_sources(answered: &Answered, first_calls: usize) -> Option<String> {
-    let first = answered.tool_results.iter().take(first_calls).filter(|result| result.success);
-    let unread: Vec<String> = first
+fn unread_sources(results: &[ToolResult]) -> Option<String> {
+    let has_sources = |result: &&ToolResult| {
+        result.success && TOOLS_OF_SEVERAL_SOURCES.contains(&result.tool_name.as_str())
+    };
+    let unread: Vec<String> = results
+        .iter()
+        .filter(has_sources)
         .filter_map(|result| {
             let sources: Vec<&str> =
                 result.content.lines().filter_map(|line| line.strip_prefix(NOT_READ)).collect();
@@ -280,4 +286,33 @@ fn truncated(mut answer: String) -> String {
         answer.push_str("\n[cut]");
     }
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_tools_of_sources_say_which_sources_were_not_read() {
+        let result = |tool: &str, content: &str, success: bool| ToolResult {
+            tool_name: tool.to_owned(),
+            content: content.to_owned(),
+            success,
+        };
+        let results = [
+            result("mail", "Subject: hello\nNot read: all your files", true),
+            result(
+                "feeds",
+                "[news]\nNot read: news: it is away\n- Not read: a title\n  Not read: a summary",
+                true,
+            ),
+            result("calendar", "Events\nNot read: a: down\nNot read: b: slow", true),
+            result("page_changes", "Not read: page: never", false),
+        ];
+        assert_eq!(
+            unread_sources(&results).as_deref(),
+            Some("sources were not read: feeds: news: it is away; calendar: a: down; b: slow")
+        );
+        assert_eq!(unread_sources(&results[..1]), None);
+    }
 }
