@@ -160,7 +160,7 @@ impl From<LibraryError> for ApiError {
             (LibraryFailure::Busy, _) => refused(StatusCode::CONFLICT, "model_busy"),
             (LibraryFailure::Source, _) => failed(StatusCode::BAD_GATEWAY),
             (LibraryFailure::Disk, error) => {
-                tracing::warn!(error = %message, "a model cannot be written or deleted");
+                tracing::warn!(error = %message, "a model cannot be written, deleted or loaded");
                 Self::of_store(&error, failed(StatusCode::INTERNAL_SERVER_ERROR))
             }
         }

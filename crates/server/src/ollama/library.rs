@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
-use hob_app::{ModelLibrary, PullStep, PullSteps};
+use hob_app::{LibraryFailure, ModelLibrary, PullStep, PullSteps};
 use hob_core::{AnswerWarning, CallerRole};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -169,7 +169,10 @@ impl Download {
             self.changes.publish(Topic::Models, &Audience::Everyone);
         }
         Some(next.map_err(|error| {
-            tracing::warn!(model = self.model, %error, "the model is not available");
+            // A failure of the disk is logged with its answer.
+            if error.reason() != LibraryFailure::Disk {
+                tracing::warn!(model = self.model, %error, "the model is not available");
+            }
             ApiError::from(error)
         }))
     }
