@@ -15,7 +15,7 @@ use crate::output::text::one_line;
 /// Feeds in one answer.
 const MOST_FEEDS: usize = 20;
 
-/// The settings for an answer; none for an empty one. A feed gets a name that none of the `known` feeds has.
+/// The settings for an answer; none for an empty one. A feed keeps its name if it is `known`, and gets a new one otherwise.
 pub(super) fn settings_for(
     source: RecipeSource,
     answer: &str,
@@ -82,19 +82,22 @@ fn place(answer: &str) -> Result<Vec<LocalSetting>> {
     Ok(settings)
 }
 
-/// Feeds under the names of their hosts, with a number where a host has several.
+/// Feeds under the names of their hosts, with a number where a host has several. A feed that is known keeps its name.
 fn feeds(addresses: &[&str], known: &SourcesConfig) -> Result<Vec<LocalSetting>> {
     let mut settings: Vec<LocalSetting> = Vec::new();
     for address in addresses {
         let url = checked(address)?;
         let host = host_name(url.as_str()).unwrap_or_else(|| "main".to_owned());
+        let mut feeds = known.feeds.iter();
+        let same =
+            feeds.find(|(_, other)| other.expose_secret() == url.as_str()).map(|(name, _)| name.clone());
         let is_free = |name: &String| {
-            known.feeds.get(name).is_none_or(|other| other.expose_secret() == url.as_str())
+            !known.feeds.contains_key(name)
                 && settings.iter().all(|other| other.key != *name || other.value == url.as_str())
         };
         let numbered = (2..).map(|number: u32| format!("{host}-{number}"));
         let mut names = std::iter::once(host.clone()).chain(numbered);
-        let name = names.find(is_free).unwrap_or_else(|| host.clone());
+        let name = same.or_else(|| names.find(is_free)).unwrap_or_else(|| host.clone());
         settings.push(LocalSetting::new("sources.feeds", &name, url.as_str()));
     }
     Ok(settings)
@@ -163,11 +166,12 @@ mod tests {
     fn feeds_of_one_host_have_different_names() {
         let mut known = SourcesConfig::default();
         known.feeds.insert("example.org".to_owned(), "https://example.org/one.xml".into());
+        known.feeds.insert("news".to_owned(), "https://example.org/news.xml".into());
         let answer = "https://example.org/two.xml https://example.org/three.xml https://example.org/one.xml \
-                      https://example.org/two.xml";
+                      https://example.org/two.xml https://example.org/news.xml";
         let settings = settings_for(RecipeSource::Feeds, answer, &known).expect("settings");
         let names: Vec<&str> = settings.iter().map(|setting| setting.key.as_str()).collect();
-        assert_eq!(names, ["example.org-2", "example.org-3", "example.org", "example.org-2"]);
+        assert_eq!(names, ["example.org-2", "example.org-3", "example.org", "example.org-2", "news"]);
     }
 
     #[test]
