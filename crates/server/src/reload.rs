@@ -18,9 +18,9 @@ use crate::pages::changes::{Audience, Changes, Topic};
 use crate::secure_connection::certificate_files;
 use crate::serve_error::ServeError;
 
-/// The configuration keys that take effect without a restart, beside those of channels and sources. The program that runs the server sets the default
-/// model, and [`ServerControl::reload`] applies the others. The files of TLS count only if TLS is on before and after, and the rules of identities
-/// only if identities are.
+/// The configuration keys that take effect without a restart, beside those of channels and sources. The program that runs the server sets
+/// the default model, and [`ServerControl::reload`] applies the others. The files of TLS count only if TLS is on before and after, and the
+/// rules of identities only if identities are.
 const RELOADED_KEYS: [&str; 12] = [
     "intelligence.default_model",
     "server.model",
@@ -46,7 +46,8 @@ pub fn is_of_channels(key: &str) -> bool {
     key.starts_with("channel.")
 }
 
-/// Whether a configuration key is one of the sources of the owner, with the mail account. The program that runs the server replaces them.
+/// Whether a configuration key is one of the sources of the owner, or of the mail account. The program that runs the server replaces
+/// them.
 pub fn is_of_sources(key: &str) -> bool {
     key.starts_with("sources.") || is_of_mail(key)
 }

@@ -1,5 +1,5 @@
-//! Answers for `hob ask`, `hob chat` and `hob scheduler run`: from the running server of this home, or from the app in this process. The commands use an
-//! `AnswerProvider` and do not know which of the two answers.
+//! Answers for `hob ask`, `hob chat` and `hob scheduler run`: from the running server of this home, or from the app in this process. The
+//! commands use an `AnswerProvider` and do not know which of the two answers.
 
 mod complete_stream;
 mod events;

@@ -1,6 +1,6 @@
-//! Routes of Hob's own API: agents, calls, channels, documents, the built-in engine, events, feedback, folders, health, memory, metrics, model files, savings, settings,
-//! tasks, and the description of all routes.
-//! One file for each resource. Knows nothing of OpenAI's formats.
+//! Routes of Hob's own API: agents, calls, channels, documents, the built-in engine, events, feedback, folders, health, memory, metrics,
+//! model files, savings, settings, tasks, and the description of all routes. One file for each resource. Knows nothing of OpenAI's
+//! formats.
 
 pub(crate) mod agents;
 pub(crate) mod audit;

@@ -30,7 +30,7 @@ pub(super) async fn show(mut events: TaskRunEvents<'_>, waiting: Spinner) -> Res
             }
             Some(Ok(TaskRunEvent::Ended(run))) => break Ok(*run),
             Some(Err(failure)) => break Err(failure.into()),
-            None => break Err(anyhow::anyhow!("the run broke off")),
+            None => break Err(anyhow::anyhow!("the run ended without a result")),
         }
     };
     drop(waiting);

@@ -1,6 +1,7 @@
 //! `hob scheduler run`: one run now, outside the schedule, by the running server of this home or in this process. Prints its steps and its
 //! answer while it runs.
 
+use std::cell::Cell;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -34,13 +35,20 @@ pub fn run(args: SchedulerRunArgs) -> Result<ExitCode> {
     // Before the search for an engine, which takes time.
     let task = block_on(find(&service, &id))?;
     let choice = ServerChoice { engine: chosen_engine, model: model.as_deref(), router: None, standalone };
-    open_app::with_answers(&config, &choice, &wishes, async |source, signals| {
+    let is_in_process = Cell::new(false);
+    let outcome = open_app::with_answers(&config, &choice, &wishes, async |source, signals| {
+        is_in_process.set(matches!(source, AnswerProvider::InProcess(_)));
         // Dropping the run stops it. It is recorded as interrupted.
         tokio::select! {
             run = run_and_print(source, &config, &task, model.clone(), json.into()) => run.map(|()| ExitCode::SUCCESS),
             stop = signals.next() => Ok(stop.exit_code()),
         }
-    })
+    });
+    // By now, a run that was stopped is recorded too.
+    if is_in_process.get() {
+        tell_servers(ChangedPart::Tasks);
+    }
+    outcome
 }
 
 async fn run_and_print(
@@ -59,11 +67,7 @@ async fn run_and_print(
     }
     let is_live = format == OutputFormat::Text;
     let request = TaskRunRequest { id: task.id.to_string(), model, engine: None, is_live };
-    let shown = live_run::show(source.run_task(request), waiting).await;
-    if matches!(source, AnswerProvider::InProcess(_)) {
-        tell_servers(ChangedPart::Tasks);
-    }
-    let ShownRun { run, has_answer } = shown?;
+    let ShownRun { run, has_answer } = live_run::show(source.run_task(request), waiting).await?;
     if format == OutputFormat::Json {
         output::json(&run.run)?;
         return ended_well(&run);

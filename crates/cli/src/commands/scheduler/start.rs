@@ -47,7 +47,8 @@ async fn note_server() -> Result<()> {
         && server.info.runs_tasks
     {
         output::note(
-            "The running server of this home runs due tasks already. This process shares them, and loads its own model.",
+            "The running server of this home runs due tasks already. This process shares them. With the built-in engine, each \
+             process loads its own model.",
         );
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Answers the questions of `hob ask` and `hob chat`, and runs tasks for `hob scheduler run`, on the control socket. The caller is the owner: only the user of the server can open
-//! the socket.
+//! Answers the questions of `hob ask` and `hob chat`, and runs tasks for `hob scheduler run`, on the control socket. The caller is the
+//! owner: only the user of the server can open the socket.
 
 use std::io;
 use std::sync::Arc;

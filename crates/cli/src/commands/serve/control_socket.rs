@@ -1,6 +1,6 @@
-//! The control socket of this server: `hob reload` asks it to reload, `hob ask` and `hob chat` send it questions,
-//! `hob scheduler run` lets it run a task, and commands that change
-//! something tell it what. It is in the home directory, and only the user of the server can open it.
+//! The control socket of this server: `hob reload` asks it to reload, `hob ask` and `hob chat` send it questions, `hob scheduler run`
+//! lets it run a task, and commands that change something tell it what. It is in the home directory, and only the user of the server can
+//! open it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
