@@ -58,6 +58,28 @@ async fn a_manual_run_that_its_caller_leaves_while_it_is_claimed_does_not_stay_o
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_that_was_started_continues_without_its_caller() {
+    for polls in 1..5 {
+        let world = World::with(Arc::new(SlowEngine::taking(20)), SchedulerOptions::default());
+        let task = world.create(every(86_400)).await;
+        {
+            let mut begun = pin!(world.scheduler.run_now(&task.id));
+            for _ in 0..polls {
+                if poll_fn(|context| Poll::Ready(begun.as_mut().poll(context).is_ready())).await {
+                    break;
+                }
+                // The claim makes progress meanwhile.
+                world.log(&task).await;
+            }
+        }
+        world.pass(25).await;
+        let log = world.log(&task).await;
+        let outcomes: Vec<Option<RunOutcome>> = log.iter().map(|run| run.outcome).collect();
+        assert_eq!(outcomes, [Some(RunOutcome::Succeeded)], "{polls}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_manual_run_may_use_another_model() {
     let engine = Arc::new(ScriptedEngine::saying(&["hello"]));
     let world = World::with(Arc::clone(&engine) as Arc<dyn Engine>, SchedulerOptions::default());

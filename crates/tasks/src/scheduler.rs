@@ -6,7 +6,7 @@ use std::time::Duration;
 use hob_core::backoff::BackoffDelays;
 use hob_core::{Ask, Backoff, EventBus};
 use jiff::Timestamp;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -137,12 +137,18 @@ impl Scheduler {
 
     /// Starts a run outside the schedule, without waiting for its end.
     pub async fn run_now(&self, id: &TaskId) -> Result<TaskRun, TaskError> {
-        let claimed = self.shared.claim_now(id).await?;
-        let run = claimed.run.clone();
-        let (shared, abort) = (Arc::clone(&self.shared), self.abort.clone());
-        let options = TaskRunOptions::default();
-        self.active.spawn(async move { shared.runner.run(claimed, &abort, &options).await });
-        Ok(run)
+        let (shared, abort, id) = (Arc::clone(&self.shared), self.abort.clone(), id.clone());
+        let (claimed_run, is_claimed) = oneshot::channel();
+        // A caller that leaves does not drop the claim.
+        self.active.spawn(async move {
+            let claimed = match shared.claim_now(&id).await {
+                Ok(claimed) => claimed,
+                Err(error) => return drop(claimed_run.send(Err(error))),
+            };
+            drop(claimed_run.send(Ok(claimed.run.clone())));
+            shared.runner.run(claimed, &abort, &TaskRunOptions::default()).await;
+        });
+        is_claimed.await.map_err(|error| TaskError::Unavailable(Box::new(error)))?
     }
 
     /// Runs a task outside the schedule to its end. Dropping the future stops the run, which is recorded as interrupted.
