@@ -30,7 +30,7 @@ impl SourceTools {
     }
 }
 
-/// Makes the tools of a service anew from what they are made of now.
+/// Gives a service the tools that are available now.
 pub(crate) type RefreshTools = Box<dyn Fn(&AskService) + Send + Sync>;
 
 /// Replaces the sources and the mailbox of a running app. Drop it before the app is closed.

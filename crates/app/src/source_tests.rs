@@ -54,7 +54,7 @@ async fn sources_and_the_mailbox_come_and_go_without_a_restart() {
     assert_eq!(offered(&system), [] as [&str; 0]);
     let absent: Vec<String> =
         system.tools().absent().map(|(name, _)| name.to_owned()).filter(|name| name == "mail").collect();
-    assert_eq!(absent, ["mail"], "and the model hears why");
+    assert_eq!(absent, ["mail"], "the model learns why");
     drop(opener);
     registry.close().await;
 }

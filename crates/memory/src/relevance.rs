@@ -24,7 +24,7 @@ const ASSUMED_CHUNKS: u64 = 100;
 /// The default share was measured with Hob's chunks on the judged sets `known`, `held_out` and `confirming`, outside of the bench. In a
 /// search by words, recall@5 falls from 0.86, 0.76 and 0.82 to 0.67, 0.68 and 0.66, and the share of unrelated questions (those of the
 /// other sets) that get no passage rises from 0.38, 0.10 and 0.28 to 0.85, 0.53 and 0.81. What is lost are mostly questions in other words
-/// than the documents, which vectors find. That is right for passages that nobody asked for; a caller that searches also gets the best of
+/// than the documents, which vectors find. That is right for passages that are added unasked; a caller that searches also gets the best of
 /// the others (`share_on_request`). All three sets were seen when it was chosen.
 ///
 /// The default similarity was estimated in the same way with all-MiniLM-L6-v2: of the right passages among the first five, 95 of 100 have

@@ -96,7 +96,7 @@ pub struct WebSource {
 }
 
 impl WebSource {
-    /// Whether nobody has named it: its name is the host of its address, or that with a number.
+    /// Whether its name was made of its address: the host, or the host with a number.
     pub(crate) fn is_unnamed(&self) -> bool {
         let Some(host) = host_name(self.url.expose_secret()) else { return false };
         let Some(rest) = self.name.strip_prefix(&host) else { return false };
@@ -104,7 +104,7 @@ impl WebSource {
     }
 }
 
-/// The name of a source that nobody has named: the host of its address, without `www.`.
+/// The name of a source without a chosen one: the host of its address, without `www.`.
 pub fn host_name(address: &str) -> Option<String> {
     let url = Url::parse(address).ok()?;
     let host = url.host_str()?;

@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-/// What stands around the markup of every page.
+/// The markup around that of every page.
 const FRAME: &str = include_str!("assets/shared/frame.html");
 pub(super) const HEAD: &str = include_str!("assets/shared/head.html");
 pub(super) const MARK: &str = include_str!("assets/shared/mark.svg");

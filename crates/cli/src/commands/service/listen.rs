@@ -16,7 +16,7 @@ const ALL_ADDRESSES: &str = "0.0.0.0";
 /// Who may reach the server of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceReach {
-    /// Those that the configuration lets in; without a word of it, only this machine.
+    /// The machines that the configuration allows; only this machine if it names no address.
     AsConfigured,
     /// All machines of the network.
     Network,

@@ -151,7 +151,7 @@ async fn a_full_disk_loses_nothing_and_the_server_recovers_without_a_restart() {
 
     let fill = disk.fill();
     let during = change_all(&client, 2).await;
-    // The log of the database is far shorter than the length at which it begins anew, so it has no space of its own.
+    // The write-ahead log is far shorter than the length at which SQLite reuses it, so it has no free space of its own.
     assert_eq!(during, [false; CHANGES], "the disk is not full");
     rounds.push(during);
     ask(&client, "duringq").await;
