@@ -2,7 +2,7 @@
 
 use futures::{StreamExt, stream};
 use hob_app::{AnswerStream, AskService};
-use hob_core::model::AUTO;
+use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
     AgentStep, AnswerWarning, Answered, Caller, CallerRole, Delta, DeltaStream, GenerateRequest, ModelKind,
     budget,
@@ -98,7 +98,18 @@ pub(super) async fn check_engine(
     engine: &str,
     model: &str,
 ) -> Result<(), AnswerFailure> {
-    let found = system.pool().engine_of(model).await.map_err(AnswerFailure::of)?;
+    let meant = system.meant_by(model);
+    let default = match meant {
+        DEFAULT_MODEL => Some(default_model(system).await?),
+        _ => None,
+    };
+    let meant = default.as_deref().unwrap_or(meant);
+    if meant == AUTO {
+        return Err(AnswerFailure::new(format!(
+            "the running server may choose a model that {engine} does not have. Omit --engine, or use --standalone."
+        )));
+    }
+    let found = system.pool().engine_of(meant).await.map_err(AnswerFailure::of)?;
     if found.key() == engine {
         return Ok(());
     }

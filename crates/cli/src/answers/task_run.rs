@@ -136,14 +136,19 @@ async fn run_to_end(
     let failed = |error| AnswerFailure::of(with_advice(error));
     let TaskRunRequest { id, model, engine, is_live } = request;
     let id = TaskId::parse(&id).map_err(failed)?;
-    if let Some(engine) = engine {
-        let of_task = scheduler.tasks().get(&id).await.map_err(failed)?.model;
-        let model = match model.clone().or(of_task) {
-            Some(model) => model,
-            None => default_model(system).await?,
-        };
-        check_engine(system, &engine, &model).await?;
-    }
+    let model = match engine {
+        Some(engine) => {
+            let of_task = scheduler.tasks().get(&id).await.map_err(failed)?.model;
+            let model = match model.or(of_task) {
+                Some(model) => model,
+                None => default_model(system).await?,
+            };
+            check_engine(system, &engine, &model).await?;
+            // By its name, because the default model may have a fallback on another engine.
+            Some(model)
+        }
+        None => model,
+    };
     let _steps = is_live.then(|| send_steps(system, &id, events.clone()));
     let listener = is_live.then(|| Arc::new(EventSink { events }) as Arc<dyn TextSink>);
     let options = TaskRunOptions { model, listener, ..TaskRunOptions::default() };

@@ -99,6 +99,12 @@ async fn options_of_a_run_work_the_same_with_and_without_the_server() {
         let named = asked[0]["model"].as_str().expect("a name");
         assert_eq!(named.split(':').next(), Some(model), "{options:?}");
     }
+    let automatic = create(&home, &["--model", "auto"]).await;
+    let refused = home.run(&["scheduler", "run", &automatic, "-e", "ollama"]).await;
+    assert_eq!(
+        refused.stderr,
+        "error: the running server may choose a model that ollama does not have. Omit --engine, or use --standalone.\n"
+    );
     let unknown = home.run(&["scheduler", "run", "nobody"]).await;
     assert_eq!(unknown.stderr, "error: there is no task 'nobody'; 'hob scheduler list' lists the tasks\n");
     // A run that fails is an error here too.
