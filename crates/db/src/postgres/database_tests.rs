@@ -4,7 +4,6 @@ use std::net::TcpListener;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
 
 use hob_testkit::{PostgresServer, TestDatabase, free_port};
 
