@@ -114,10 +114,14 @@ async fn a_briefing_is_delivered_to_its_channel_by_the_server() {
         .run(&["recipes", "add", "briefing", "--yes", "--every", "every 1 second", "--channel", "slack"])
         .await;
     assert_eq!(added.code, Some(0), "{}", added.stderr);
+    // As a frame, once the server has found out which protocol the gateway uses.
     let sent = loop {
-        let requests = gateway.requests();
-        if let Some(sent) = requests.iter().find(|request| request.path == "/send") {
-            break serde_json::from_slice::<Value>(&sent.body).expect("JSON");
+        let posted = gateway.requests().into_iter().find(|request| request.path == "/send");
+        let posted = posted.map(|request| serde_json::from_slice::<Value>(&request.body).expect("JSON"));
+        if let Some(sent) =
+            posted.or_else(|| gateway.frames().into_iter().find(|frame| frame["content"].is_string()))
+        {
+            break sent;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
