@@ -56,7 +56,8 @@ fn page(sections: &[ListedSection]) -> String {
         <!-- Made from the code. To renew it: HOB_WRITE_DOCS=1 cargo nextest run -p hob-config the_page_of_settings -->\n\n\
         All settings are in `~/.hob/config.toml`. `hob init` writes this file with a description of every key. All settings are optional.\n\
         Command-line flags override the file, and the file overrides the defaults shown here. An invalid value is an error\n\
-        that names the line and the expected value. An unknown key is a warning that suggests the most similar known key.\n\n"
+        that names the line and the expected value. An unknown key is a warning that suggests the most similar known key;\n\
+        in `[server]` it is an error, and `hob serve` does not start.\n\n"
         .to_owned();
     for section in sections {
         let depth = section.name.matches('.').count();

@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
 pub enum DatabaseCommand {
     /// Copy all data between SQLite files and PostgreSQL
     ///
-    /// Copies calls, tasks, conversations, stored responses, channel messages, learned routing and the memory, and compares both
-    /// sides at the end. Nothing else may use the databases meanwhile. The target must be empty. A copy that was stopped
+    /// Copies calls, tasks, conversations, stored responses, channel messages, learned routing, named keys, the audit log and the
+    /// memory, and compares both sides at the end. Nothing else may use the databases meanwhile. The target must be empty. A copy that was stopped
     /// continues if you run the same command again.
     ///
     /// An address is 'sqlite' (the files in Hob's directory), 'sqlite:DIRECTORY', 'postgres' (the setting database.url, or
@@ -40,8 +40,7 @@ pub struct DatabaseCopyArgs {
 /// Save all data to one file, while Hob may run
 ///
 /// The file is a ZIP archive with the databases, as SQLite files, and their checksums. It is the same for SQLite and PostgreSQL, so
-/// it can be restored to either. It does not contain config.toml with its keys, the
-/// WhatsApp login and models.
+/// it can be restored to either. It does not contain config.toml with its keys, the WhatsApp login, uploaded documents and models.
 #[derive(Debug, Args)]
 #[command(after_help = examples! {
     "hob backup hob-backup.zip"
@@ -52,10 +51,10 @@ pub struct BackupArgs {
     pub file: PathBuf,
 }
 
-/// Bring back the data of a backup
+/// Restore the data of a backup
 ///
 /// Checks the checksums first. The data goes to the configured database: the files in Hob's directory, or PostgreSQL. Stop Hob
-/// before.
+/// first.
 #[derive(Debug, Args)]
 #[command(after_help = examples! {
     "hob restore hob-backup.zip"

@@ -4,7 +4,7 @@ use clap::Parser;
 
 /// Diagnose problems and suggest fixes
 ///
-/// The exit code is 0 if Hob can answer a question, and 1 if not.
+/// The exit code is 0 if Hob can answer a question and 'hob serve' can start with these settings, and 1 if not.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob doctor"

@@ -94,7 +94,7 @@ pub struct MemoryIndexArgs {
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob memory search 'when was the boiler serviced'"
-    "hob memory search --all boiler    also what is hardly relevant"
+    "hob memory search --all boiler    also passages that are not relevant enough"
     "hob memory search -k 20 --json boiler | jq -r '.passages[].source'"
 })]
 pub struct MemorySearchArgs {

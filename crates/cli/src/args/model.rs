@@ -107,7 +107,7 @@ pub enum ModelCommand {
     Tune {
         /// Model of the embedded engine
         model: String,
-        /// Keep the requantised weights even if they are not faster; they are smaller
+        /// Save the converted model even if it is not much faster; it is smaller
         #[arg(long)]
         always: bool,
     },

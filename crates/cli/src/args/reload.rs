@@ -9,10 +9,10 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob reload                            apply changes of the configuration file"
-    "hob reload --json                     print what changed as JSON"
+    "hob reload --json                     print what changed, for programs"
 })]
 pub struct ReloadArgs {
-    /// Print JSON
+    /// Print a JSON array, one element for each server
     #[arg(long)]
     pub json: bool,
 }

@@ -31,7 +31,7 @@ async fn help_lists_commands_and_examples() {
       channel      Connect Telegram, e-mail, WhatsApp or a gateway, and send messages
       database     Copy all data between SQLite and PostgreSQL
       backup       Save all data to one file, while Hob may run
-      restore      Bring back the data of a backup
+      restore      Restore the data of a backup
       init         Detect the hardware and write a configuration file
       doctor       Diagnose problems and suggest fixes
       health       Check whether the server is healthy
