@@ -29,6 +29,8 @@ pub fn run(args: &BackupArgs) -> Result<ExitCode> {
         args.file.display(),
         memory(bytes)
     ))?;
-    output::note("config.toml with its keys, the WhatsApp login, uploaded documents and models are not in the backup.");
+    output::note(
+        "config.toml with its keys, the WhatsApp login, uploaded documents and models are not in the backup.",
+    );
     Ok(ExitCode::SUCCESS)
 }
