@@ -129,6 +129,6 @@ test_simulation() {
     export RUSTFLAGS='--cfg simulation --cfg tokio_unstable' HOB_SIM_SEEDS=$1
     local seeds="$1 seeds"
     if [ -n "${HOB_SIM_SEED:-}" ]; then seeds="seed $HOB_SIM_SEED"; fi
-    step "simulations with $seeds" cargo test -p hob-engines -p hob-channels --test simulation
+    step "simulations with $seeds" cargo test -p hob-engines -p hob-channels -p hob-server --test simulation
     say "./dev test --simulation: passed in $SECONDS s"
 }
