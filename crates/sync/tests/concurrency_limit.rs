@@ -17,6 +17,8 @@ mod concurrency_limit;
 
 /// What the limit answers instead of a slot.
 mod error {
+    pub(crate) type ApiResult<T> = Result<T, ApiError>;
+
     #[derive(Debug, PartialEq, Eq)]
     pub(crate) enum ApiError {
         QueueFull,
