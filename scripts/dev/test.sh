@@ -118,7 +118,8 @@ test_interleavings() {
     prepare_special_build interleavings "$1"
     export RUSTFLAGS='--cfg shuttle' HOB_INTERLEAVINGS=$1
     step "threads in $1 orders" cargo test -p hob-core -p hob-db -p hob-engines -p hob-keys --lib interleavings
-    step "the slots of the server in $1 orders" cargo test -p hob-sync --test concurrency_limit
+    step "slots of the server and threads of the embedded engine in $1 orders" \
+        cargo test -p hob-sync --test concurrency_limit --test sampling_threads
     say "./dev test --interleavings: passed in $SECONDS s"
 }
 
@@ -129,6 +130,6 @@ test_simulation() {
     export RUSTFLAGS='--cfg simulation --cfg tokio_unstable' HOB_SIM_SEEDS=$1
     local seeds="$1 seeds"
     if [ -n "${HOB_SIM_SEED:-}" ]; then seeds="seed $HOB_SIM_SEED"; fi
-    step "simulations with $seeds" cargo test -p hob-engines -p hob-channels --test simulation
+    step "simulations with $seeds" cargo test -p hob-engines -p hob-channels -p hob-server --test simulation
     say "./dev test --simulation: passed in $SECONDS s"
 }

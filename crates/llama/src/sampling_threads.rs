@@ -5,8 +5,9 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{Builder, JoinHandle};
+
+use hob_sync::mpsc::{Receiver, Sender, channel};
+use hob_sync::thread::{Builder, JoinHandle};
 
 /// The least scores for one thread. Waking a thread takes about as long as reading so many.
 const MIN_SCORES: usize = 1 << 17;
@@ -133,7 +134,9 @@ fn parts(tasks: usize, scores: usize, limit: usize) -> usize {
     worthwhile.min(tasks).min(limit).max(1)
 }
 
+// Not for `crates/sync/tests/sampling_threads.rs`, which compiles this file without llama.cpp.
 #[cfg(test)]
+#[cfg(not(shuttle))]
 mod tests {
     use std::collections::HashSet;
     use std::thread::{ThreadId, current};

@@ -1,6 +1,6 @@
 //! Shared by all network clients and the server: the HTTP client and its options, bodies with a limit, TLS, local and public addresses,
 //! the names of this machine, the announcement of its server, the trace context, which of several hosts got a request, the sockets of
-//! Hob's own HTTP client.
+//! Hob's own HTTP client and of its server.
 //! Knows nothing of engines, pages or channels, and sends no HTTP request.
 
 mod announce;

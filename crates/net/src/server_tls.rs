@@ -14,8 +14,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use thiserror::Error;
-use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
+
+use crate::tcp::TcpStream;
 
 /// A connection of a client that speaks TLS.
 pub type TlsSocket = tokio_rustls::server::TlsStream<TcpStream>;

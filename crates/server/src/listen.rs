@@ -16,11 +16,11 @@ use axum::response::{IntoResponse, Response};
 use hob_config::ServerConfig;
 use hob_core::LogScope;
 use hob_net::ServerCertificate;
+use hob_net::tcp::{TcpListener, TcpStream, UnregisteredStream};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
@@ -232,7 +232,7 @@ struct StopSignals {
 async fn accept(
     listener: &TcpListener,
     room: &Arc<Semaphore>,
-) -> io::Result<(std::net::TcpStream, IpAddr, OwnedSemaphorePermit)> {
+) -> io::Result<(UnregisteredStream, IpAddr, OwnedSemaphorePermit)> {
     let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
     let (socket, peer) = listener.accept().await?;
     // A worker thread's runtime registers it.
@@ -240,7 +240,7 @@ async fn accept(
 }
 
 /// Refuses a connection, so that one address cannot use all of them.
-fn refuse_connection(mut socket: std::net::TcpStream, peer: IpAddr, log: &LogLimit, is_plain: bool) {
+fn refuse_connection(mut socket: UnregisteredStream, peer: IpAddr, log: &LogLimit, is_plain: bool) {
     if let Some(suppressed) = log.allow(Instant::now()) {
         tracing::warn!(%peer, suppressed, "connection refused: this address has too many");
     }
@@ -255,7 +255,7 @@ async fn counted(connection: impl Future<Output = ()>, permit: OwnedSemaphorePer
     drop((permit, share));
 }
 
-async fn serve(socket: std::net::TcpStream, peer: IpAddr, shared: Arc<Shared>, stop: StopSignals) {
+async fn serve(socket: UnregisteredStream, peer: IpAddr, shared: Arc<Shared>, stop: StopSignals) {
     let socket = match TcpStream::from_std(socket) {
         Ok(socket) => socket,
         Err(error) => return tracing::warn!(%error, "cannot serve a connection"),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_config::ServerTlsConfig;
+use hob_net::tcp::TcpStream;
 use hob_net::{CertificateChange, CertificateFiles, ServerCertificate, TlsSocket};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio_util::either::Either;
 
 use crate::serve_error::ServeError;

@@ -48,7 +48,11 @@ impl WorkerThreads {
         // If one thread does not start, this stops the others.
         let guard = stop.clone().drop_guard();
         let count = available_parallelism().map_or(1, NonZero::get).min(MAX_WORKERS);
-        let workers = (0..count).map(|_| Worker::start(count, stop.clone())).collect::<io::Result<_>>()?;
+        let workers = match cfg!(simulation) {
+            // A simulated machine has one thread, which runs the server already.
+            true => vec![Worker { runtime: Handle::current(), connections: Arc::default() }],
+            false => (0..count).map(|_| Worker::start(count, stop.clone())).collect::<io::Result<_>>()?,
+        };
         Ok(WorkerThreads { workers, _stop: guard })
     }
 

@@ -64,13 +64,38 @@ pub struct SimulatedFaults {
 
 struct Machine {
     name: String,
+    faults: MachineFaults,
     has_crashed: bool,
+}
+
+/// What may happen to a machine.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MachineFaults {
+    /// It crashes, and the network between it and Hob has faults.
+    Both,
+    Network,
+    Crashes,
 }
 
 impl SimulatedFaults {
     pub fn new(seed: u64, machines: impl IntoIterator<Item = String>) -> Self {
-        let machine = |name| Machine { name, has_crashed: false };
-        SimulatedFaults { dice: Dice::new(seed), machines: machines.into_iter().map(machine).collect() }
+        let faults = SimulatedFaults { dice: Dice::new(seed), machines: Vec::new() };
+        machines.into_iter().fold(faults, |faults, name| faults.with(name, MachineFaults::Both))
+    }
+
+    /// The same with faults of the network between Hob and a client, which does not crash.
+    pub fn with_client(self, name: &str) -> Self {
+        self.with(name.to_owned(), MachineFaults::Network)
+    }
+
+    /// The same with crashes of Hob.
+    pub fn with_restarts(self) -> Self {
+        self.with(CALLER.to_owned(), MachineFaults::Crashes)
+    }
+
+    fn with(mut self, name: String, faults: MachineFaults) -> Self {
+        self.machines.push(Machine { name, faults, has_crashed: false });
+        self
     }
 
     /// Called after every step of the simulation. Returns what it did, if anything.
@@ -79,29 +104,29 @@ impl SimulatedFaults {
             return None;
         }
         let index = self.dice.index(self.machines.len());
-        let Machine { name, has_crashed } = &mut self.machines[index];
-        let what = match self.dice.below(5) {
-            0 => {
-                sim.partition(CALLER, name.as_str());
-                "loses everything"
-            }
-            1 => {
-                sim.hold(CALLER, name.as_str());
-                "delays everything"
-            }
-            2 | 3 => {
-                sim.release(CALLER, name.as_str());
-                "works"
-            }
-            _ if *has_crashed => {
+        let Machine { name, faults, has_crashed } = &mut self.machines[index];
+        let what = match (*faults, self.dice.below(5)) {
+            (MachineFaults::Crashes, _) | (MachineFaults::Both, 4) if *has_crashed => {
                 sim.bounce(name.as_str());
                 *has_crashed = false;
                 "starts again"
             }
-            _ => {
+            (MachineFaults::Crashes, _) | (MachineFaults::Both, 4) => {
                 sim.crash(name.as_str());
                 *has_crashed = true;
                 "crashes"
+            }
+            (_, 0) => {
+                sim.partition(CALLER, name.as_str());
+                "loses everything"
+            }
+            (_, 1) => {
+                sim.hold(CALLER, name.as_str());
+                "delays everything"
+            }
+            _ => {
+                sim.release(CALLER, name.as_str());
+                "works"
             }
         };
         Some(format!("{:?}: {name} {what}", sim.elapsed()))
@@ -109,8 +134,10 @@ impl SimulatedFaults {
 
     /// Ends all faults.
     pub fn end(&mut self, sim: &mut Sim<'_>) {
-        for Machine { name, has_crashed } in &mut self.machines {
-            sim.release(CALLER, name.as_str());
+        for Machine { name, faults, has_crashed } in &mut self.machines {
+            if *faults != MachineFaults::Crashes {
+                sim.release(CALLER, name.as_str());
+            }
             if std::mem::take(has_crashed) {
                 sim.bounce(name.as_str());
             }
