@@ -55,13 +55,21 @@ if [ -z "$compared" ]; then
     TZ=Asia/Tokyo LC_ALL=C.UTF-8 build "$work/a/longer/path/for/the/second" "$compared"
 fi
 
+# record DIFFERENT: notes for docs/reliability.md how many files differ.
+record() {
+    python3 tests/reliability/record.py target/reliability reproducible "files=$(wc -l <"$compared/SHA256SUMS")" "different=$1" ||
+        say 'the result is not recorded (see above)'
+}
+
 say "commit $commit, $(rustc --version), $(cc --version | head -n 1), $(c++ --version | head -n 1), $(ldd --version | head -n 1)"
 if diff "$work/out-first/SHA256SUMS" "$compared/SHA256SUMS" >"$work/differences"; then
     say 'both builds are equal:'
     cat "$compared/SHA256SUMS"
+    record 0
     exit 0
 fi
 cat "$work/differences" >&2
+record "$(awk '/^[<>]/ { print $3 }' "$work/differences" | sort -u | wc -l)"
 if command -v diffoscope >/dev/null; then
     while read -r _ name; do
         cmp --silent "$work/out-first/$name" "$compared/$name" || diffoscope --max-report-size 20000 "$work/out-first/$name" "$compared/$name" >&2 || true

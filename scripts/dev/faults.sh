@@ -2,9 +2,6 @@
 # './dev test --faults', './dev soak' and './dev mutants'.
 # Sourced by ./dev.
 
-# Figures of the commands below, which tests/reliability/fill.py writes into docs/reliability.md.
-reliability=$root/target/reliability
-
 # Separate from the other tests, because the program is ended at every single change that it makes to a file, which takes long.
 test_faults() {
     [ "$(uname -s)" = Linux ] || fail 'the tests of faults watch the calls of a program to the system, which takes Linux'
@@ -44,7 +41,9 @@ mutants_version=27.1.0
 
 # Changes one line after the other in the files that decide something, and runs the tests of the packages beside each file.
 cmd_mutants() {
-    local wanted=${1:-} results=$cache/mutants file packages package arguments
+    local wanted=${1:-} results=$cache/mutants out=$reliability file packages package arguments
+    # Some of the files are no figure.
+    if [ -n "$wanted" ]; then out=$results; fi
     install_missing list_needs_of_building list_needs_of_testing
     ensure_rust
     step 'test parts' install_parts
@@ -69,7 +68,7 @@ cmd_mutants() {
         CARGO_TARGET_DIR=$results/target cargo mutants --file "$file" $arguments --no-shuffle --colors never \
             --output "$results/results/${file//\//-}" </dev/null || say "cargo mutants ended with $?"
     done <tests/mutants/files.txt
-    step 'report' "$python" tests/mutants/report.py "$results/results" "$reliability"
+    step 'report' "$python" tests/mutants/report.py "$results/results" "$out"
 }
 
 install_mutants() {

@@ -38,16 +38,31 @@ lint() {
 
 # Optional, because it needs cargo-deny, which takes minutes to build. deny.toml says what is accepted.
 check_libraries() {
+    # The backticks are those of the table.
+    # shellcheck disable=SC2016
+    record_run libraries "packages=$(grep -c '^source = ' Cargo.lock)" "libraries=$(grep -c '^| `' docs/dependencies.md)" \
+        "without_reason=$(grep -c '^| `.*|  |$' docs/dependencies.md)"
     if ! cargo deny --version >/dev/null 2>&1; then
         say "not checked: cargo-deny is missing. To install it: cargo install cargo-deny --locked"
         return
     fi
     cargo deny check licenses bans sources || return
     if cargo deny fetch db; then
-        cargo deny --offline check advisories || return
+        check_advisories || return
     else
         say 'the database of vulnerabilities cannot be downloaded here, so only licences, versions and sources were checked'
     fi
+}
+
+check_advisories() {
+    local printed known status=0
+    printed=$(mktemp)
+    cargo deny --offline check advisories 2>&1 | tee "$printed" >&2 || status=$?
+    known=$(grep -c '^error\[' "$printed" || true)
+    rm -f "$printed"
+    # It also fails if the database cannot be read, which says nothing about the libraries.
+    if [ "$status" -eq 0 ] || [ "$known" -gt 0 ]; then record_run advisories "known=$known"; fi
+    return "$status"
 }
 
 check_scripts() {

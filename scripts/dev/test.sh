@@ -38,17 +38,24 @@ cmd_test() {
     cd "$root"
     use_clippy
     if [ $# -eq 0 ]; then lint; fi
+    local recorded=''
     if cargo nextest --version >/dev/null 2>&1; then
         # Many tests wait for sockets and processes, so that one for each core leaves cores idle.
         local cores
         cores=$(getconf _NPROCESSORS_ONLN)
         export NEXTEST_TEST_THREADS=${NEXTEST_TEST_THREADS:-$((cores + (cores + 1) / 2))}
-        step 'tests' cargo nextest run --workspace "$@"
+        # Some of the tests are no figure.
+        if [ $# -eq 0 ]; then recorded='record_nextest tests'; fi
+        # Unquoted on purpose: it is several words, or none.
+        # shellcheck disable=SC2086
+        step 'tests' $recorded cargo nextest run --workspace "$@"
     else
         # Unlike nextest, cargo test succeeds if the filter matches nothing.
         [ $# -eq 0 ] || cargo test --workspace --quiet -- --list "$@" | grep ': test$' >/dev/null ||
             fail "no test matches '$*'"
-        step 'tests' cargo test --workspace -- "$@"
+        if [ $# -eq 0 ]; then recorded='record_tests tests retries=0'; fi
+        # shellcheck disable=SC2086
+        step 'tests' $recorded cargo test --workspace -- "$@"
     fi
     if [ $# -eq 0 ]; then
         say "./dev test: everything passed in $SECONDS s"
@@ -117,10 +124,18 @@ prepare_special_build() {
 test_interleavings() {
     prepare_special_build interleavings "$1"
     export RUSTFLAGS='--cfg shuttle' HOB_INTERLEAVINGS=$1
-    step "threads in $1 orders" cargo test -p hob-core -p hob-db -p hob-engines -p hob-keys --lib interleavings
-    step "slots of the server and threads of the embedded engine in $1 orders" \
-        cargo test -p hob-sync --test concurrency_limit --test sampling_threads
+    local recorded="record_tests interleavings orders=$1"
+    # A failure that is repeated is no figure.
+    if [ -n "${SHUTTLE_RANDOM_SEED:-}" ]; then recorded=''; fi
+    # Unquoted on purpose: it is several words, or none.
+    # shellcheck disable=SC2086
+    step "threads in $1 orders" $recorded run_interleavings
     say "./dev test --interleavings: passed in $SECONDS s"
+}
+
+run_interleavings() {
+    cargo test -p hob-core -p hob-db -p hob-engines -p hob-keys --lib interleavings &&
+        cargo test -p hob-sync --test concurrency_limit --test sampling_threads
 }
 
 # Separate from the other tests, because a simulation takes the place of the system's network and clock.
@@ -128,8 +143,14 @@ test_simulation() {
     prepare_special_build simulation "$1"
     # The second setting lets the seed decide what tokio decides at random.
     export RUSTFLAGS='--cfg simulation --cfg tokio_unstable' HOB_SIM_SEEDS=$1
-    local seeds="$1 seeds"
-    if [ -n "${HOB_SIM_SEED:-}" ]; then seeds="seed $HOB_SIM_SEED"; fi
-    step "simulations with $seeds" cargo test -p hob-engines -p hob-channels -p hob-server --test simulation
+    local seeds="$1 seeds" recorded="record_tests simulation seeds=$1"
+    # A failure that is repeated is no figure.
+    if [ -n "${HOB_SIM_SEED:-}" ]; then
+        seeds="seed $HOB_SIM_SEED"
+        recorded=''
+    fi
+    # Unquoted on purpose: it is several words, or none.
+    # shellcheck disable=SC2086
+    step "simulations with $seeds" $recorded cargo test -p hob-engines -p hob-channels -p hob-server --test simulation
     say "./dev test --simulation: passed in $SECONDS s"
 }

@@ -4,8 +4,8 @@
     run.py DIRECTORY TARGET --replay FILE
 
 DIRECTORY keeps the build, the logs, what long runs found worth keeping, and the findings. Without names, all targets run. Prints a
-table and ends with 1 if any target has a finding. The targets, their limits and their dictionaries are those that the program
-lists; this script knows none by name.
+table and ends with 1 if any target has a finding. A run of all targets is recorded for docs/reliability.md. The targets, their limits
+and their dictionaries are those that the program lists; this script knows none by name.
 
 The build uses the stable toolchain: LLVM's coverage instrumentation is a pass of code generation, and libFuzzer is a library.
 """
@@ -24,6 +24,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FUZZ = ROOT / "fuzz"
+RECORD = ROOT / "tests" / "reliability" / "record.py"
+RELIABILITY = ROOT / "target" / "reliability"
 
 RUSTFLAGS = [
     "-Cpasses=sancov-module",
@@ -96,8 +98,13 @@ def main():
     chosen = [target for name, target in targets.items() if not options.targets or name in options.targets]
     if options.replay:
         sys.exit(replay(program, chosen, options.replay))
+    began = time.monotonic()
     outcomes = run_all(program, chosen, directory, options)
+    seconds = time.monotonic() - began
     print_table(outcomes)
+    # Some of the targets are no figure.
+    if not options.targets:
+        record(outcomes, seconds)
     if options.keep:
         for target in chosen:
             keep(program, target, directory)
@@ -235,6 +242,19 @@ def print_table(outcomes):
     total = sum(outcome.executed for outcome in outcomes)
     failed = sum(1 for outcome in outcomes if outcome.status)
     print(form.format(f"{len(outcomes)} targets", f"{total:,}", "", "", "", "", str(failed)), flush=True)
+
+
+def record(outcomes, seconds):
+    """Adds the figures of a run for docs/reliability.md."""
+    numbers = {
+        "targets": len(outcomes),
+        "executions": sum(outcome.executed for outcome in outcomes),
+        "seconds": round(seconds),
+        "edges": sum(outcome.edges for outcome in outcomes),
+        "findings": sum(1 for outcome in outcomes if outcome.status),
+    }
+    arguments = [f"{name}={value}" for name, value in numbers.items()]
+    subprocess.run([sys.executable, RECORD, RELIABILITY, "fuzz", *arguments], check=True)
 
 
 def explain(outcome):

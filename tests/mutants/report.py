@@ -1,12 +1,14 @@
-"""Compares the mutants that no test noticed with those in accepted.md, and adds a line to mutants.jsonl.
+"""Compares the mutants that no test noticed with those in accepted.md, and records how many there were.
 
-report.py DIRECTORY OUT, where DIRECTORY has a mutants.out of cargo-mutants for each file, and OUT is where the line goes.
+report.py DIRECTORY OUT, where DIRECTORY has a mutants.out of cargo-mutants for each file, and OUT is where the figures go.
 """
 
-import json
 import pathlib
 import re
+import subprocess
 import sys
+
+RECORD = pathlib.Path(__file__).parents[1] / "reliability/record.py"
 
 
 def names(text):
@@ -36,9 +38,8 @@ def main():
                 new += [name for name in listed if name not in known]
     if not any(counts.values()):
         sys.exit(f"there are no results in {directory}")
-    out.mkdir(parents=True, exist_ok=True)
-    with open(out / "mutants.jsonl", "a") as file:
-        file.write(json.dumps({"suite": "mutants", **counts, "not_accepted": len(new)}) + "\n")
+    numbers = [f"{kind}={count}" for kind, count in counts.items()]
+    subprocess.run([sys.executable, RECORD, out, "mutants", *numbers, f"not_accepted={len(new)}"], check=True)
     print(", ".join(f"{count} {kind}" for kind, count in counts.items()))
     for name in new:
         print(f"no test notices: {name}")

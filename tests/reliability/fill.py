@@ -1,15 +1,18 @@
 """Writes the figures of the last runs into docs/reliability.md.
 
-fill.py [DIRECTORY], where DIRECTORY has the *.jsonl of './dev test --faults', './dev soak' and './dev mutants' (target/reliability).
-A row is a line such as '| words | value | <!-- figure: NAME --> `command` |'. A row without a run says 'not run'.
+    fill.py [DIRECTORY [PAGE]]
+
+DIRECTORY (target/reliability) has the *.jsonl that the commands of the page leave there, one line for each run; the last line of a
+figure counts. A row is a line such as '| words | value | <!-- figure: NAME --> `command` |'. A row without a run says 'not run'.
 """
 
 import json
-import pathlib
 import re
 import sys
+from pathlib import Path
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[2]
+ROW = re.compile(r"^\| (?P<words>[^|]+?) \| [^|]* \| <!-- figure: (?P<name>\S+) -->", re.MULTILINE)
 
 
 def figures(directory):
@@ -17,20 +20,37 @@ def figures(directory):
     found = {}
     for path in sorted(directory.glob("*.jsonl")):
         for line in path.read_text().splitlines():
-            found.update(of_run(json.loads(line)))
+            run = json.loads(line)
+            found.update(OF_SUITE[run["suite"]](run))
     return found
 
 
-def of_run(run):
-    if run["suite"] == "faults":
-        words = f"{run['count']} {run['unit']}, {run['failures']} failures"
-        return {f"faults.{run['name']}": words}
-    if run["suite"] == "mutants":
-        tested = run["caught"] + run["timeout"] + run["missed"]
-        words = f"{run['caught'] + run['timeout']} of {tested} noticed, {run['not_accepted']} without a reason"
-        return {"mutants": words}
-    words = f"{run['minutes']:.0f} minutes, {run['operations']} operations, {run['failures']} failures"
-    found = {"soak.load": words}
+def lasted(seconds):
+    return f"{seconds:.0f} s" if seconds < 180 else f"{seconds / 60:.0f} minutes"
+
+
+def of_tests(run):
+    words = f"{run['tests']:,} tests"
+    for each in ["orders", "seeds"]:
+        if each in run:
+            words += f", {run[each]:,} {each} each"
+    words += f", in {lasted(run['seconds'])}, {run['failures']} failures"
+    if run["suite"] == "tests":
+        words += f", {run['retries']} retries"
+    return {run["suite"]: words}
+
+
+def of_fuzz(run):
+    words = f"{run['targets']} targets, {run['executions']:,} executions in {lasted(run['seconds'])}, {run['findings']} findings"
+    return {"fuzz": words, "fuzz.edges": f"{run['edges']:,}"}
+
+
+def of_faults(run):
+    return {f"faults.{run['name']}": f"{run['count']} {run['unit']}, {run['failures']} failures"}
+
+
+def of_soak(run):
+    found = {"soak.load": f"{run['minutes']:.0f} minutes, {run['operations']} operations, {run['failures']} failures"}
     for figure in run["figures"]:
         name = figure["name"].split(" ")[0]
         if figure["slope"] is not None:
@@ -39,17 +59,58 @@ def of_run(run):
     return found
 
 
+def of_mutants(run):
+    noticed = run["caught"] + run["timeout"]
+    return {"mutants": f"{noticed} of {noticed + run['missed']} noticed, {run['not_accepted']} without a reason"}
+
+
+def of_libraries(run):
+    with_reason = run["libraries"] - run["without_reason"]
+    return {
+        "libraries.packages": f"{run['packages']}",
+        "libraries.direct": f"{run['libraries']}, {with_reason} with a reason",
+    }
+
+
+def of_advisories(run):
+    return {"advisories": f"{run['known']}"}
+
+
+def of_reproducible(run):
+    if run["different"]:
+        return {"reproducible": f"no, {run['different']} of {run['files']} files differ"}
+    return {"reproducible": f"yes, {run['files']} files are equal"}
+
+
+OF_SUITE = {
+    "tests": of_tests,
+    "interleavings": of_tests,
+    "simulation": of_tests,
+    "fuzz": of_fuzz,
+    "faults": of_faults,
+    "soak": of_soak,
+    "mutants": of_mutants,
+    "libraries": of_libraries,
+    "advisories": of_advisories,
+    "reproducible": of_reproducible,
+}
+
+
 def main():
-    directory = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "target/reliability"
-    page = ROOT / "docs/reliability.md"
+    directory = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "target/reliability"
+    page = Path(sys.argv[2]) if len(sys.argv) > 2 else ROOT / "docs/reliability.md"
     found = figures(directory)
 
     def filled(match):
         return f"| {match['words']} | {found.get(match['name'], 'not run')} | <!-- figure: {match['name']} -->"
 
-    row = r"^\| (?P<words>[^|]+?) \| [^|]* \| <!-- figure: (?P<name>\S+) -->"
-    page.write_text(re.sub(row, filled, page.read_text(), flags=re.M))
-    print(f"{len(found)} figures in {page.relative_to(ROOT)}")
+    text = page.read_text()
+    page.write_text(ROW.sub(filled, text))
+    print(f"{len(found)} figures in {page}")
+    without_row = found.keys() - {match["name"] for match in ROW.finditer(text)}
+    if without_row:
+        sys.exit(f"{page} has no row for {', '.join(sorted(without_row))}")
 
 
-main()
+if __name__ == "__main__":
+    main()
