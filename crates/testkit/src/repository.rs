@@ -16,6 +16,27 @@ pub fn pages() -> Vec<PathBuf> {
     found
 }
 
+/// What a page says in backticks, where it is the path of a file or of a test: `path/to/file.rs::name_of_the_test`.
+pub fn named_paths(page: &str) -> Vec<&str> {
+    let quoted = page.split('`').skip(1).step_by(2);
+    quoted.filter(|words| is_path(words)).collect()
+}
+
+fn is_path(words: &str) -> bool {
+    ["crates/", "packaging/", "tests/"].iter().any(|start| words.starts_with(start)) || words == "deny.toml"
+}
+
+/// Fails if the page names a file or a test that does not exist.
+pub fn assert_named_paths_exist(page: &str) {
+    for path in named_paths(page) {
+        let (file, test) = path.split_once("::").unwrap_or((path, ""));
+        let text = std::fs::read_to_string(root().join(file))
+            .unwrap_or_else(|error| panic!("the page names {file}: {error}"));
+        let is_there = test.is_empty() || text.contains(&format!("fn {test}("));
+        assert!(is_there, "the page names the test {test}, which is not in {file}");
+    }
+}
+
 fn gather(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
