@@ -186,7 +186,8 @@ impl App {
             temperature: config.intelligence.temperature,
             max_tokens: config.intelligence.max_tokens,
         };
-        let (llm_target, llm) = llm_tool(&pool, default, &recorder, &keys).await;
+        let (llm_target, llm) =
+            llm_tool(&pool, default, &recorder, Arc::clone(&keys) as Arc<dyn KeyRing>).await;
         let llm = LlmOptions { defaults, ..llm };
         let registry = ToolRegistry::open(
             config,

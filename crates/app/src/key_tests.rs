@@ -3,8 +3,6 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use futures::FutureExt;
-use futures::future::ready;
 use hob_agents::ToolSet;
 use hob_agents::builtin::{Llm, LlmOptions};
 use hob_config::{Config, MemoryBackendName};
@@ -12,18 +10,21 @@ use hob_core::tool::OWNER_TOOLS;
 use hob_core::{
     AgentPreference, AnswerDefaults, AskError, Caller, CallerRole, DetokenizeRequest, EmbedRequest, Engine,
     EngineError, EventBus, GenerateRequest, KeyGrant, KeyRing, LimitKind, Message, Permit, Reach,
-    RequestSource, Role, RunEvents, TokenizeInput, TokenizeRequest, Tool,
+    RequestSource, Role, TokenizeInput, TokenizeRequest, Tool,
 };
 use hob_db::Database;
+use hob_engines::pool::EnginePool;
 use hob_keys::{
     AuditActor, KeyName, KeyOptions, KeyPatch, KeyRole, KeyService, MIGRATIONS, NewKey, SqliteKeyStore,
 };
 use hob_memory::Embedder;
-use hob_telemetry::{Inference, InferenceLog, RecordContext, RecordedEngine, Recorder};
+use hob_telemetry::{Inference, InferenceLog, Recorder};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
 use crate::ask::charged_engine::ChargedEngine;
+use crate::ask::default_model::DefaultModel;
+use crate::startup::llm_tool::llm_tool;
 use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::{AskService, AskServiceParts, Databases};
 
@@ -129,36 +130,59 @@ async fn a_task_does_not_fail_because_its_key_could_not_be_read_yet() {
     assert!(matches!(refused, Err(AskError::KeyNotValid { .. })), "{refused:?}");
 }
 
+/// The tool `llm`, which asks the model `m` in the cloud.
+async fn llm_of(team: &Team) -> (Arc<ScriptedEngine>, Llm) {
+    let engine = Arc::new(ScriptedEngine::saying(&["yes"]).called("cloud").with_models(&["m"]));
+    let pool = Arc::new(EnginePool::new(Arc::clone(&engine) as Arc<dyn Engine>, Vec::new()));
+    let recorder = Recorder::to(Arc::clone(&team.log) as Arc<dyn InferenceLog>);
+    let keys = Arc::clone(&team.keys) as Arc<dyn KeyRing>;
+    let (_, options) = llm_tool(&pool, DefaultModel::new(None), &recorder, keys).await;
+    let defaults =
+        AnswerDefaults { max_tokens: hob_core::MaxTokens::new(50).ok(), ..AnswerDefaults::default() };
+    (engine, Llm::new(LlmOptions { defaults, ..options }))
+}
+
 #[tokio::test]
 async fn the_tool_that_asks_a_model_spends_from_the_key_of_its_run() {
-    let team = team(json!({ "budgets": ["1k tokens/day"] })).await;
-    let engine: Arc<dyn Engine> = Arc::new(ScriptedEngine::saying(&["yes"]));
-    let (keys, log) = (Arc::clone(&team.keys), Arc::clone(&team.log));
-    let for_run = move |permit: &Permit| -> Arc<dyn Engine> {
-        let context = RecordContext {
-            run: "run".into(),
-            source: RequestSource::Server,
-            agent: None,
-            events: RunEvents::without_subscribers(),
-            recorder: Arc::new(Recorder::to(Arc::clone(&log) as Arc<dyn InferenceLog>)),
-            trace_parent: None,
-            key: permit.key.as_deref().and_then(|name| keys.grant(name, permit.rule.as_deref())),
-            end_user: None,
-            details: Default::default(),
-            tally: None,
-        };
-        Arc::new(RecordedEngine::new(Arc::clone(&engine), context))
-    };
-    let llm = Llm::new(LlmOptions {
-        engine: Arc::new(for_run),
-        model: Arc::new(|| ready(Some("m".to_owned())).boxed()),
-        defaults: AnswerDefaults {
-            max_tokens: hob_core::MaxTokens::new(50).ok(),
-            ..AnswerDefaults::default()
-        },
-    });
+    let team = team(json!({ "cloud": true, "budgets": ["1k tokens/day"] })).await;
+    let (_, llm) = llm_of(&team).await;
     llm.call_for(json!({ "prompt": "hi" }), &task().permit).await.unwrap();
     assert!(used(&team).await > 0);
+}
+
+#[tokio::test]
+async fn each_call_of_the_tool_that_asks_a_model_needs_the_present_rights_of_the_key() {
+    let team = team(json!({ "cloud": true })).await;
+    let (engine, llm) = llm_of(&team).await;
+    let permit = task().permit;
+    let ask = async || llm.call_for(json!({ "prompt": "hi" }), &permit).await;
+    let change = async |patch: Value| {
+        let patch: KeyPatch = serde_json::from_value(patch).unwrap();
+        team.keys.patch(&ana(), patch, AuditActor::terminal()).await.unwrap();
+    };
+    ask().await.unwrap();
+    for (taken, given_back, reason) in [
+        (json!({ "models": ["small"] }), json!({ "models": null }), "may not use the model 'm'"),
+        (json!({ "models": ["small"] }), json!({ "models": ["auto"] }), "may not use the model 'm'"),
+        (json!({ "engines": ["vllm"] }), json!({ "engines": ["cloud"] }), "the engine cloud, which the key"),
+        (
+            json!({ "cloud": false }),
+            json!({ "cloud": true }),
+            "the engine cloud, which the key 'ana' may not",
+        ),
+        (json!({ "tools": ["think"] }), json!({ "tools": ["llm"] }), "may not use the tool 'llm'"),
+    ] {
+        change(taken.clone()).await;
+        let refused = ask().await.unwrap_err().to_string();
+        assert!(refused.contains(reason), "{taken}: {refused}");
+        change(given_back).await;
+        ask().await.unwrap();
+    }
+    assert_eq!(engine.requests().len(), 6, "a refused call does not reach the engine");
+    team.keys.revoke(&ana(), AuditActor::terminal()).await.unwrap();
+    let refused = ask().await.unwrap_err().to_string();
+    assert!(refused.starts_with("the key 'ana' is not valid"), "{refused}");
+    assert_eq!(engine.requests().len(), 6);
 }
 
 #[tokio::test]

@@ -31,6 +31,8 @@ const MAX_CHARS: usize = 8_000;
 /// The agent gets this much of an earlier message.
 const MAX_HISTORY_CHARS: usize = 4_000;
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 /// The longest wait for an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -90,7 +92,7 @@ impl InboundHandler {
     pub fn new(ask: &Arc<dyn Ask>, rules: InboundRules, store: Option<Arc<dyn ChannelStore>>) -> Self {
         InboundHandler {
             ask: Arc::downgrade(ask),
-            limiter: Mutex::new(RateLimiter::new(rules.messages_per_minute)),
+            limiter: Mutex::new(RateLimiter::new(rules.messages_per_minute, MINUTE)),
             rules,
             store,
             notified: Mutex::default(),

@@ -8,8 +8,6 @@ use tokio::time::Instant;
 /// The number of senders that are counted.
 const MAX_SENDERS: usize = 4_096;
 
-const MINUTE: Duration = Duration::from_secs(60);
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RateCheck {
     Allowed,
@@ -18,9 +16,11 @@ pub(crate) enum RateCheck {
     OverLimit,
 }
 
-/// Counts the messages of all senders. Each has a budget for one minute, which refills evenly.
+/// Counts the messages of all senders. Each has a budget for one period, which refills evenly.
 pub(crate) struct RateLimiter {
-    per_minute: f64,
+    /// The messages of a sender in one period.
+    most: f64,
+    period: Duration,
     senders: HashMap<String, SenderBudget>,
 }
 
@@ -32,8 +32,8 @@ struct SenderBudget {
 }
 
 impl RateLimiter {
-    pub fn new(per_minute: usize) -> Self {
-        RateLimiter { per_minute: per_minute as f64, senders: HashMap::new() }
+    pub fn new(most: usize, period: Duration) -> Self {
+        RateLimiter { most: most as f64, period, senders: HashMap::new() }
     }
 
     /// Counts a message of a sender, and returns whether it is within the limit.
@@ -41,14 +41,14 @@ impl RateLimiter {
         if self.senders.len() >= MAX_SENDERS && !self.senders.contains_key(sender) {
             self.make_room(now);
         }
-        let per_minute = self.per_minute;
+        let most = self.most;
         let known = self.senders.entry(sender.to_owned()).or_insert(SenderBudget {
-            budget: per_minute,
+            budget: most,
             last: now,
             was_notified: false,
         });
-        let waited = now.saturating_duration_since(known.last).as_secs_f64() / MINUTE.as_secs_f64();
-        known.budget = (known.budget + waited * per_minute).min(per_minute);
+        let waited = now.saturating_duration_since(known.last).as_secs_f64() / self.period.as_secs_f64();
+        known.budget = (known.budget + waited * most).min(most);
         known.last = now;
         if known.budget >= 1.0 {
             known.budget -= 1.0;
@@ -64,7 +64,8 @@ impl RateLimiter {
 
     /// Removes the senders with a full budget or, if there are none, the sender who wrote the longest time ago.
     fn make_room(&mut self, now: Instant) {
-        self.senders.retain(|_, sender| now.saturating_duration_since(sender.last) < MINUTE);
+        let period = self.period;
+        self.senders.retain(|_, sender| now.saturating_duration_since(sender.last) < period);
         if self.senders.len() >= MAX_SENDERS {
             let oldest =
                 self.senders.iter().min_by_key(|(_, sender)| sender.last).map(|(name, _)| name.clone());
@@ -79,10 +80,12 @@ impl RateLimiter {
 mod tests {
     use super::*;
 
+    const MINUTE: Duration = Duration::from_secs(60);
+
     #[tokio::test]
     async fn a_sender_over_the_limit_is_notified_once_and_others_are_not_affected() {
         let now = Instant::now();
-        let mut limiter = RateLimiter::new(3);
+        let mut limiter = RateLimiter::new(3, MINUTE);
         let course: Vec<RateCheck> = (0..6).map(|_| limiter.check("ann", now)).collect();
         assert_eq!(
             course,
@@ -111,7 +114,7 @@ mod tests {
     #[tokio::test]
     async fn invented_senders_use_bounded_memory() {
         let now = Instant::now();
-        let mut limiter = RateLimiter::new(1);
+        let mut limiter = RateLimiter::new(1, MINUTE);
         for number in 0..2 * MAX_SENDERS as u64 {
             limiter.check(&number.to_string(), now + Duration::from_millis(number));
         }

@@ -134,6 +134,24 @@ async fn programs_and_the_own_address_are_never_answered() {
 }
 
 #[tokio::test]
+async fn a_program_that_answers_every_message_gets_answers_up_to_the_limit() {
+    let servers = Servers::start(ImapScript::default()).await;
+    let channel = Channel::email(EmailOptions { answers_per_hour: Some(2), ..servers.options() });
+    channel.on_message(Arc::new(Echo));
+    assert_eq!(channel.connect().await, ChannelStatus::Connected, "{:?}", channel.report());
+    for id in ["a", "b", "c", "d"] {
+        servers.imap.deliver(&mail(id, "", "Thank you for your message!"));
+    }
+    servers.imap.deliver("From: bob@example.org\nSubject: Lunch\nMessage-ID: <e@example.org>\n\nAt one?\n");
+    let sent = servers.received(3).await;
+    let mut answered: Vec<&str> = sent.iter().map(|mail| mail.to.as_str()).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, ["ann@example.org", "ann@example.org", "bob@example.org"]);
+    channel.close().await;
+    assert_eq!(servers.smtp.sent().len(), 3, "not even a note goes to the program");
+}
+
+#[tokio::test]
 async fn a_restart_answers_what_came_meanwhile_and_nothing_twice() {
     let servers = Servers::start(ImapScript::default()).await;
     let channel = servers.echoing().await;

@@ -11,6 +11,7 @@ mod engine_status;
 mod failure;
 mod local;
 mod logging;
+mod named_keys;
 mod output;
 mod reload_socket;
 mod running_server;

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use crate::kind::{FLAG, OPTIONAL_TEXT, SECONDS, TEXT, TEXTS};
+use crate::kind::{COUNT, FLAG, OPTIONAL_TEXT, SECONDS, TEXT, TEXTS};
 use crate::section_keys::keys_of;
+
+/// The most answers to one address in an hour. A person rarely writes more; a program that answers every message writes more.
+const ANSWERS_PER_HOUR: usize = 20;
 
 /// Settings of the e-mail channel.
 #[derive(Debug, Clone)]
@@ -19,6 +22,8 @@ pub struct EmailChannelConfig {
     pub senders: Vec<String>,
     /// The name in `Authentication-Results` of the own server; `None` trusts no such field.
     pub authentication_server: Option<String>,
+    /// The most answers to one address in an hour.
+    pub answers_per_hour: usize,
     /// How often to look for messages where the server does not report them.
     pub poll_interval: Duration,
 }
@@ -32,6 +37,7 @@ impl Default for EmailChannelConfig {
             pairing: true,
             senders: Vec::new(),
             authentication_server: None,
+            answers_per_hour: ANSWERS_PER_HOUR,
             poll_interval: Duration::from_secs(60),
         }
     }
@@ -45,6 +51,7 @@ keys_of! {
         pairing: FLAG, "Whether a new sender gets a code that you enter with 'hob channel approve' before Hob answers.";
         senders: TEXTS, "Senders that are answered, such as [\"ann@example.org\", \"@example.org\"]; [] for all.";
         authentication_server: OPTIONAL_TEXT, "Name with which your mail server begins the field Authentication-Results. With it, only messages with dmarc=pass are answered; \"\" does not check senders.";
+        answers_per_hour: COUNT, "Maximum answers to one address in an hour. It ends an exchange with a program that answers every message.";
         poll_interval: SECONDS, "Seconds between checks for messages, if the server has no IDLE.";
     }
 }

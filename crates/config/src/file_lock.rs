@@ -1,4 +1,4 @@
-//! A lock for the configuration file, across processes: of two changes at once, none is lost.
+//! A lock for a file that several processes change, such as the configuration: of two changes at once, none is lost.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -16,17 +16,17 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Held from reading the file until the changed file is written. The kernel releases it when the process ends.
 #[derive(Debug)]
-pub(crate) struct FileLock {
+pub struct FileLock {
     _file: File,
 }
 
 impl FileLock {
     /// Waits until no other process and no other thread changes the file. Blocks.
-    pub(crate) fn take(path: &Path) -> Result<Self, WriteError> {
+    pub fn take(path: &Path) -> Result<Self, WriteError> {
         Self::take_within(path, PATIENCE)
     }
 
-    fn take_within(path: &Path, patience: Duration) -> Result<Self, WriteError> {
+    pub(crate) fn take_within(path: &Path, patience: Duration) -> Result<Self, WriteError> {
         let failed = |source| WriteError::Write { path: path.to_owned(), source };
         let file = open(path)?;
         let began = Instant::now();
@@ -47,7 +47,7 @@ impl FileLock {
     }
 }
 
-/// Opens the file that is locked. It stays: the configuration file itself is replaced by every change, and a lock on it would be lost.
+/// Opens the file that is locked. It stays: the changed file itself is replaced by every change, and a lock on it would be lost.
 fn open(path: &Path) -> Result<File, WriteError> {
     // Two links to one file have one lock.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

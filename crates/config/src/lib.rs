@@ -68,6 +68,7 @@ pub use engine::{
 pub use engine_name::{EngineName, UnknownEngine};
 pub use env::{Environment, Hub, ProviderKeys};
 pub use error::{BadValue, ConfigError};
+pub use file_lock::FileLock;
 pub use hardware::Hardware;
 pub use identity::IdentityConfig;
 pub use intelligence::IntelligenceConfig;

@@ -170,6 +170,7 @@ fn the_defaults_are_the_documented_ones() {
     channel.email.pairing = true
     channel.email.senders = []
     channel.email.authentication_server = ""
+    channel.email.answers_per_hour = 20
     channel.email.poll_interval = 60.0
     mail.imap_host = ""
     mail.imap_port = 993

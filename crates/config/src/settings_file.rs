@@ -194,16 +194,37 @@ impl SettingsFile {
     /// Writes these values into the file, and keeps all else that is in it; `None` removes one, so that the default applies. The result must
     /// be a valid configuration, or nothing changes. Callers wait for each other, also those of other processes. Blocks.
     pub fn change(&self, wanted: &BTreeMap<String, Option<Value>>) -> Result<ChangedSettings, SettingsError> {
+        let _lock = self.lock()?;
         self.change_those(wanted, |setting| setting.is_changeable)
+    }
+
+    /// Changes the settings as `wanted` says, and calls `apply` before another change can begin, also one of another process. So what is in
+    /// effect is what is in the file. If the file cannot be changed, `apply` is not called. Blocks.
+    pub fn change_and_apply(
+        &self,
+        wanted: impl FnOnce(&[SettingSection]) -> BTreeMap<String, Option<Value>>,
+        apply: impl FnOnce(),
+    ) -> Result<ChangedSettings, SettingsError> {
+        let _lock = self.lock()?;
+        let wanted = wanted(&self.list()?);
+        let changed = self.change_those(&wanted, |setting| setting.is_changeable)?;
+        apply();
+        Ok(changed)
     }
 
     /// Turns the WhatsApp channel on. Only for a caller on this machine who has just linked an account: the channel sends answers out.
     pub fn turn_on_whatsapp(&self) -> Result<ChangedSettings, SettingsError> {
+        let _lock = self.lock()?;
         let wanted = BTreeMap::from([(WHATSAPP_SWITCH.to_owned(), Some(Value::Bool(true)))]);
         self.change_those(&wanted, |setting| setting.key == WHATSAPP_SWITCH)
     }
 
-    /// Changes values of the settings that may be changed.
+    /// Waits until nothing else changes the file.
+    fn lock(&self) -> Result<FileLock, SettingsError> {
+        Ok(FileLock::take(&self.environment.config_file()?)?)
+    }
+
+    /// Changes values of the settings that may be changed. The caller holds the lock.
     fn change_those(
         &self,
         wanted: &BTreeMap<String, Option<Value>>,
@@ -212,7 +233,6 @@ impl SettingsFile {
         if wanted.len() > MOST_CHANGES {
             return Err(SettingsError::TooMany);
         }
-        let _lock = FileLock::take(&self.environment.config_file()?)?;
         let (before, old) = self.read()?;
         let file = self.shown_path()?;
         let known: Vec<Setting> = self.list()?.into_iter().flat_map(|section| section.settings).collect();

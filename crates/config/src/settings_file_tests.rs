@@ -253,3 +253,26 @@ fn whatsapp_is_turned_on_only_by_its_own_call() {
     assert_eq!(text_in(folder.path()), format!("{TEXT}\n[channel.whatsapp]\nenabled = true\n"));
     assert_eq!(file.turn_on_whatsapp().expect("nothing to change").keys, [] as [&str; 0]);
 }
+
+#[test]
+fn what_a_change_applies_is_in_effect_before_another_change_begins() {
+    use std::time::Duration;
+    let (home, file) = home("[intelligence]\ndefault_model = \"a\"\n");
+    let path = home.path().join("config.toml");
+    let mut applied = None;
+    let chosen = |sections: &[SettingSection]| {
+        assert!(sections.iter().any(|section| section.name == "intelligence"));
+        wanted(&[("intelligence.default_model", json!("b"))])
+    };
+    let changed = file.change_and_apply(chosen, || {
+        FileLock::take_within(&path, Duration::ZERO).expect_err("another change waits");
+        applied = Some(text_in(home.path()));
+    });
+    assert_eq!(changed.expect("changed").keys, ["intelligence.default_model"]);
+    assert_eq!(applied.as_deref(), Some("[intelligence]\ndefault_model = \"b\"\n"));
+    FileLock::take_within(&path, Duration::ZERO).expect("free again");
+
+    let unknown = |_: &[SettingSection]| wanted(&[("intelligence.no_such_setting", json!(1))]);
+    let refused = file.change_and_apply(unknown, || panic!("nothing was written"));
+    refused.expect_err("an unknown setting");
+}

@@ -38,6 +38,11 @@ pub enum SourceError {
         "the server leads to another one, {0}, which must not get the password. Configure the address there"
     )]
     LeavesServer(String),
+    #[error(
+        "the password would be sent to {0} without encryption. Use an address with https; plain http is only for a server on this \
+         machine, at 127.0.0.1 or localhost"
+    )]
+    PasswordUnencrypted(String),
     #[error("the server refuses the user name or the password ({0}). Correct them in config.toml")]
     Login(StatusCode),
     #[error("the server answered {0}")]

@@ -1,7 +1,8 @@
 //! Requests to the addresses of sources.
 //!
 //! The owner configured the address, so its host may be in a private network. A server must not choose other private hosts: a
-//! redirect to another host reaches public addresses only, through the egress guard, and never gets a password.
+//! redirect to another host reaches public addresses only, through the egress guard, and never gets a password. A password leaves this
+//! machine only over https.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -106,7 +107,13 @@ impl SourceFetcher {
             return Err(SourceError::Scheme(url.scheme().to_owned()));
         }
         if is_same_server(&request.url, url) {
-            return Ok(if is_loopback(url) { Route::Loopback } else { Route::Configured });
+            return match (is_loopback(url), request.login) {
+                (true, _) => Ok(Route::Loopback),
+                (false, Some(_)) if url.scheme() != "https" => {
+                    Err(SourceError::PasswordUnencrypted(server_name(url)))
+                }
+                (false, _) => Ok(Route::Configured),
+            };
         }
         if request.login.is_some() {
             return Err(SourceError::LeavesServer(server_name(url)));
@@ -249,6 +256,25 @@ pub(crate) fn parse_address(address: &str) -> Result<Url, SourceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_leaves_this_machine_only_encrypted() {
+        let fetcher = SourceFetcher::new(SourceHttpOptions::default());
+        let login = SourceLogin { user: "ann".to_owned(), password: "s3cret".to_owned().into() };
+        let refusal = |address: &str, login: Option<&SourceLogin>| {
+            let url = Url::parse(address).unwrap();
+            let request = SourceRequest { login, ..SourceRequest::get(url.clone(), "text/xml", 1) };
+            fetcher.route(&request, &url).err().map(|error| error.to_string())
+        };
+        for address in ["https://nas:5232/", "http://127.0.0.1:5232/", "http://[::1]/", "http://localhost/"] {
+            assert_eq!(refusal(address, Some(&login)), None, "{address}");
+        }
+        for address in ["http://nas/", "http://192.168.0.7/", "http://cloud.example.org/dav/"] {
+            let reason = refusal(address, Some(&login)).unwrap();
+            assert!(reason.contains("Use an address with https"), "{reason}");
+            assert_eq!(refusal(address, None), None, "{address}");
+        }
+    }
 
     #[test]
     fn another_port_is_another_server() {

@@ -322,8 +322,12 @@ fn caldav(home: &str) -> String {
 }
 
 fn at_caldav(server: &FakeServer) -> SourceOptions {
+    caldav_at(format!("{}/", server.url()))
+}
+
+fn caldav_at(url: String) -> SourceOptions {
     let login = SourceLogin { user: "ann".to_owned(), password: "s3cret".to_owned().into() };
-    let address = CalendarAddress::CalDav { url: format!("{}/", server.url()), login };
+    let address = CalendarAddress::CalDav { url, login };
     SourceOptions { calendars: vec![CalendarSource { name: "team".to_owned(), address }], ..options() }
 }
 
@@ -360,4 +364,13 @@ async fn a_caldav_server_that_refuses_or_has_no_calendar_is_explained() {
         let failure = call(at_caldav(&server), "calendar", json!({})).await.unwrap_err();
         assert!(failure.contains(expected) && !failure.contains("s3cret"), "{status}: {failure}");
     }
+}
+
+#[tokio::test]
+async fn a_caldav_server_on_another_machine_needs_https() {
+    // No machine has this address.
+    let options = caldav_at("http://192.0.2.1:5232/ann/".to_owned());
+    let failure = call(options, "calendar", json!({})).await.unwrap_err();
+    let expected = "the password would be sent to 192.0.2.1:5232 without encryption";
+    assert!(failure.contains(expected) && failure.contains("https"), "{failure}");
 }

@@ -15,18 +15,32 @@ use serde_json::{Value, json};
 /// The current default model; `None` if there is none yet.
 pub type DefaultModelFn = Arc<dyn Fn() -> BoxFuture<'static, Option<String>> + Send + Sync>;
 
-/// The engine that a run asks, with its calls recorded for, and charged to, the key of the run.
-pub type EngineForRunFn = Arc<dyn Fn(&Permit) -> Arc<dyn Engine> + Send + Sync>;
+/// Finds the engine that a call asks.
+#[async_trait]
+pub trait EngineForRun: Send + Sync {
+    /// The engine for a question to `model`. Its calls are recorded for, and charged to, the key of the run. An error if that key does not
+    /// allow the question now.
+    async fn engine_for(&self, permit: &Permit, model: &str) -> Result<Arc<dyn Engine>, ToolError>;
+}
+
+struct SameEngine(Arc<dyn Engine>);
+
+#[async_trait]
+impl EngineForRun for SameEngine {
+    async fn engine_for(&self, _permit: &Permit, _model: &str) -> Result<Arc<dyn Engine>, ToolError> {
+        Ok(Arc::clone(&self.0))
+    }
+}
 
 /// The same engine for every run.
-pub fn same_engine(engine: Arc<dyn Engine>) -> EngineForRunFn {
-    Arc::new(move |_| Arc::clone(&engine))
+pub fn same_engine(engine: Arc<dyn Engine>) -> Arc<dyn EngineForRun> {
+    Arc::new(SameEngine(engine))
 }
 
 /// The engine and the model that the tool asks.
 #[derive(Clone)]
 pub struct LlmOptions {
-    pub engine: EngineForRunFn,
+    pub engine: Arc<dyn EngineForRun>,
     pub model: DefaultModelFn,
     pub defaults: AnswerDefaults,
 }
@@ -92,6 +106,8 @@ impl Tool for Llm {
             return Err(ToolError::new("the prompt is empty"));
         }
         let model = (self.options.model)().await.ok_or_else(|| ToolError::new("no model is available"))?;
+        // At each call: the rights of a key may change during a long run.
+        let engine = self.options.engine.engine_for(permit, &model).await?;
         let system = system.filter(|words| !words.trim().is_empty());
         let messages = system.map(|words| Message::new(Role::System, words)).into_iter();
         let request = GenerateRequest {
@@ -100,7 +116,7 @@ impl Tool for Llm {
             defaults: self.options.defaults,
             ..GenerateRequest::default()
         };
-        let generation = (self.options.engine)(permit).generate(&request).await.map_err(ToolError::new)?;
+        let generation = engine.generate(&request).await.map_err(ToolError::new)?;
         let answer = generation.answer;
         Ok(match answer.finish_reason {
             FinishReason::Length => format!("{}\n[the answer was cut off here]", answer.content),

@@ -14,7 +14,7 @@ use hob_core::{AllowedRoots, Clock, SystemClock, Tool};
 pub use calculator::Calculator;
 pub use current_time::CurrentTime;
 pub use file_read::FileRead;
-pub use llm::{DefaultModelFn, EngineForRunFn, Llm, LlmOptions, same_engine};
+pub use llm::{DefaultModelFn, EngineForRun, Llm, LlmOptions, same_engine};
 pub use think::Think;
 pub use web_fetch::{WebFetch, WebFetchOptions};
 

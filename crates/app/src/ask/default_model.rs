@@ -3,15 +3,18 @@
 //! A model that the owner named is the default. Otherwise the first model of the engine is chosen once and recorded in the home
 //! directory, for each engine: a model that is pulled later never becomes the default because of its name. A recorded model that
 //! was removed is replaced, and the log says so.
+//!
+//! What is in memory and what is recorded change together: a choice by a page and one by a request cannot leave two different models.
+//! Other processes of the same home record their choices in the same file, so it is locked while it is changed.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use arc_swap::ArcSwapOption;
-use hob_config::{Config, Overwrite, write_new};
+use hob_config::{Config, FileLock, Overwrite, WriteError, write_new};
 use hob_core::model::AUTO;
 use hob_core::{Engine, EngineError};
 use serde_json::json;
@@ -34,6 +37,8 @@ pub(crate) struct DefaultModel {
     chosen: ArcSwapOption<ChosenModel>,
     /// Held during a choice, so that concurrent requests choose once.
     choosing: Mutex<()>,
+    /// Held while the choice changes, in memory and in the file.
+    changing: std::sync::Mutex<()>,
 }
 
 /// The model that was chosen for an engine.
@@ -57,6 +62,7 @@ impl DefaultModel {
             recording: Recording::On,
             chosen: ArcSwapOption::empty(),
             choosing: Mutex::new(()),
+            changing: std::sync::Mutex::new(()),
         }
     }
 
@@ -78,6 +84,7 @@ impl DefaultModel {
     /// Chooses a model of an engine, and records the choice. It is the default while that engine is selected and no model is
     /// configured. Blocks.
     pub(crate) fn choose(&self, engine: &str, model: &str) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.remember(engine, Some(model));
         self.record(engine, Some(model));
     }
@@ -108,33 +115,40 @@ impl DefaultModel {
         }
         let _choosing = self.choosing.lock().await;
         let recorded = self.remembered(engine).or_else(|| self.read().remove(engine));
-        // The engine takes time to answer, and `choose` does not wait for it.
-        let chosen_meanwhile = || self.remembered(engine).filter(|chosen| Some(chosen) != recorded.as_ref());
-        if let Some(model) = &recorded
-            && !matches!(catalog.look_up(model).await, Lookup::Lacks)
-        {
-            if let Some(chosen) = chosen_meanwhile() {
-                return Ok(Some(chosen));
-            }
-            self.remember(engine, Some(model));
-            return Ok(recorded);
+        let is_there = match &recorded {
+            Some(model) => !matches!(catalog.look_up(model).await, Lookup::Lacks),
+            None => false,
+        };
+        let found = match is_there {
+            true => recorded.clone(),
+            false => catalog.first_text_model().await?,
+        };
+        Ok(self.replace(engine, recorded, found))
+    }
+
+    /// Replaces the choice `before` by `found`. The engine took time to answer, and `choose` does not wait for it: a choice that was made
+    /// meanwhile counts. Returns the choice that counts.
+    fn replace(&self, engine: &str, before: Option<String>, found: Option<String>) -> Option<String> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.remembered(engine);
+        if now.is_some() && now != before {
+            return now;
         }
-        let first = catalog.first_text_model().await?;
-        if let Some(chosen) = chosen_meanwhile() {
-            return Ok(Some(chosen));
+        self.remember(engine, found.as_deref());
+        if found == before {
+            return found;
         }
-        if let Some(gone) = recorded {
-            let now = first.as_deref().unwrap_or("none");
+        if let Some(gone) = before {
+            let default = found.as_deref().unwrap_or("none");
             tracing::warn!(
                 engine,
                 gone,
-                default = now,
+                default,
                 "the default model is gone, and another takes its place; 'hob model use NAME' chooses"
             );
         }
-        self.remember(engine, first.as_deref());
-        self.record(engine, first.as_deref());
-        Ok(first)
+        self.record(engine, found.as_deref());
+        found
     }
 
     /// The model that this process chose for an engine.
@@ -167,17 +181,21 @@ impl DefaultModel {
     /// Records a choice. If that is not possible, the choice lasts as long as the process.
     fn record(&self, engine: &str, model: Option<&str>) {
         let Some(file) = self.file.as_deref().filter(|_| self.recording == Recording::On) else { return };
+        if let Err(error) = self.write_choice(file, engine, model) {
+            tracing::info!(%error, "the default model cannot be recorded");
+        }
+    }
+
+    fn write_choice(&self, file: &Path, engine: &str, model: Option<&str>) -> Result<(), WriteError> {
+        let _lock = FileLock::take(file)?;
         let mut choices = self.read();
         let is_new = match model {
             Some(model) => choices.insert(engine.to_owned(), model.to_owned()).as_deref() != Some(model),
             None => choices.remove(engine).is_some(),
         };
-        if !is_new {
-            return;
-        }
-        let text = format!("{:#}\n", json!(choices));
-        if let Err(error) = write_new(file, &text, Overwrite::Force) {
-            tracing::info!(%error, "the default model cannot be recorded");
+        match is_new {
+            true => write_new(file, &format!("{:#}\n", json!(choices)), Overwrite::Force),
+            false => Ok(()),
         }
     }
 }

@@ -1,3 +1,6 @@
+use std::sync::Barrier;
+use std::thread;
+
 use async_trait::async_trait;
 use hob_core::{GenerateRequest, Generation, GenerationStream, ModelInfo};
 use hob_testkit::ScriptedEngine;
@@ -160,4 +163,47 @@ async fn a_choice_is_not_replaced_by_one_that_began_before() {
     let (model, ()) = tokio::join!(biased; default.get(&pool), choose);
     assert_eq!(model.unwrap().as_deref(), Some("b"));
     assert_eq!(record(home.path()).as_deref(), Some("{\n  \"scripted\": \"b\"\n}\n"));
+}
+
+#[test]
+fn choices_at_the_same_time_leave_one_model_in_memory_and_in_the_file() {
+    const THREADS: usize = 4;
+    let home = tempfile::tempdir().unwrap();
+    let default = DefaultModel::new(None).recorded_at(home.path());
+    for round in 0..20 {
+        let together = Barrier::new(THREADS);
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (default, together) = (&default, &together);
+                scope.spawn(move || {
+                    together.wait();
+                    default.choose("scripted", &format!("{round}-{thread}"));
+                });
+            }
+        });
+        let recorded = default.read().remove("scripted");
+        assert!(recorded.is_some());
+        assert_eq!(default.remembered("scripted"), recorded, "round {round}");
+    }
+}
+
+#[test]
+fn choices_of_several_processes_are_all_recorded() {
+    const PROCESSES: usize = 6;
+    let home = tempfile::tempdir().unwrap();
+    let together = Barrier::new(PROCESSES);
+    let engines: Vec<String> = (0..PROCESSES).map(|number| format!("engine-{number}")).collect();
+    thread::scope(|scope| {
+        for engine in &engines {
+            // One for each: they share only the file.
+            let default = DefaultModel::new(None).recorded_at(home.path());
+            let together = &together;
+            scope.spawn(move || {
+                together.wait();
+                default.choose(engine, "m");
+            });
+        }
+    });
+    let recorded = DefaultModel::new(None).recorded_at(home.path()).read();
+    assert_eq!(recorded.into_keys().collect::<Vec<_>>(), engines);
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use futures::Stream;
 use futures::stream::BoxStream;
 use hob_core::tool::{MEMORY_SEARCH_TOOLS, OWNER_TOOLS};
-use hob_core::{AskError, Caller, CallerRole, FirstCalls, KeyGrant, Permit, RunningRequest};
+use hob_core::{AskError, Caller, CallerRole, FirstCalls, KeyGrant, KeyRing, Permit, RunningRequest};
 
 use super::AskService;
 
@@ -24,22 +24,29 @@ pub(super) struct Admitted<'a> {
 impl AskService {
     /// Applies the rights and limits of the key that the caller's permit names.
     pub(super) async fn admitted<'a>(&self, caller: Cow<'a, Caller>) -> Result<Admitted<'a>, AskError> {
-        let Some(name) = &caller.permit.key else { return Ok(Admitted { caller, running: None }) };
-        // Looked up for every request, so that tasks of a revoked key stop too.
-        let rule = caller.permit.rule.as_deref();
-        let key = match self.keys.grant(name, rule) {
-            Some(key) => key,
-            None => {
-                let stored = self.keys.stored_grant(name, rule).await;
-                stored.ok_or_else(|| AskError::KeyNotValid { name: Arc::clone(name) })?
-            }
-        };
+        let key = present_grant(self.keys.as_ref(), &caller.permit).await?;
+        let Some(key) = key else { return Ok(Admitted { caller, running: None }) };
         let running = match &key.spending {
             Some(spending) => Some(spending.begin_request().await?),
             None => None,
         };
         Ok(Admitted { caller: Cow::Owned(with_key(&caller, key)), running })
     }
+}
+
+/// The rights that the key of a permit has now; `None` if the permit names no key. Looked up for every request and every call of the
+/// tool `llm`, so that the tasks and runs of a changed or revoked key do not use its old rights.
+pub(crate) async fn present_grant(
+    keys: &dyn KeyRing,
+    permit: &Permit,
+) -> Result<Option<Arc<KeyGrant>>, AskError> {
+    let Some(name) = &permit.key else { return Ok(None) };
+    let rule = permit.rule.as_deref();
+    if let Some(key) = keys.grant(name, rule) {
+        return Ok(Some(key));
+    }
+    let stored = keys.stored_grant(name, rule).await;
+    stored.map(Some).ok_or_else(|| AskError::KeyNotValid { name: Arc::clone(name) })
 }
 
 /// The caller with the rights of its key, and no others.

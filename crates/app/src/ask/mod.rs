@@ -14,7 +14,7 @@ pub(crate) mod engine_for_request;
 mod first_calls;
 mod first_results;
 pub(crate) mod images;
-mod key_admission;
+pub(crate) mod key_admission;
 mod length_retry;
 mod media;
 mod memory_context;
@@ -76,7 +76,7 @@ pub struct AskServiceParts {
 }
 
 /// The tool that asks a model.
-const LLM_TOOL: &str = "llm";
+pub(crate) const LLM_TOOL: &str = "llm";
 
 /// The engine and the model that the tool `llm` asks. A default model that is set later changes neither; an engine that is selected
 /// later changes both.

@@ -24,6 +24,7 @@ pub(super) fn email_options(config: &Config) -> Result<EmailOptions, ChannelErro
         name: settings.name.clone(),
         senders: settings.senders.clone(),
         authentication_server: settings.authentication_server.clone(),
+        answers_per_hour: Some(settings.answers_per_hour),
         poll_interval: settings.poll_interval,
         ..EmailOptions::new(imap, smtp, address)
     })
@@ -92,5 +93,7 @@ mod tests {
         assert!(reason(&config).starts_with("address"));
         config.mail.address = Some("ann@example.org".to_owned());
         assert_eq!(reason(&config), "none");
+        let answers = email_options(&config).expect("complete").answers_per_hour;
+        assert_eq!(answers, Some(20), "a loop with a program ends without a setting");
     }
 }

@@ -1,11 +1,11 @@
 use hob_config::Config;
+use hob_core::EmptyKeyRing;
 use hob_core::model::AUTO;
 use hob_telemetry::{TelemetryService, TraceExporter};
 use hob_testkit::ScriptedEngine;
 
 use super::*;
 use crate::databases::hob_database;
-use crate::startup::keys::key_service;
 use crate::startup::telemetry::telemetry_options;
 
 #[tokio::test(start_paused = true)]
@@ -26,8 +26,7 @@ async fn the_tool_llm_asks_the_engine_that_has_its_model() {
         [(Some(AUTO), "ollama", "small"), (None, "ollama", "small"), (Some("large"), "litellm", "large")]
     {
         let named = DefaultModel::new(default.map(str::to_owned));
-        let keys = key_service(&config, hob_database(home.path()));
-        let (asked, llm) = llm_tool(&pool, named, &recorder, &keys).await;
+        let (asked, llm) = llm_tool(&pool, named, &recorder, Arc::new(EmptyKeyRing)).await;
         assert_eq!(
             (asked.load().engine.as_str(), (llm.model)().await.as_deref()),
             (engine, Some(model)),

@@ -17,6 +17,7 @@ use crate::blocking::blocking;
 use crate::file::MAX_FILE_BYTES;
 use crate::inbox::Inbox;
 use crate::listener::Listener;
+use crate::rate_limiter::{RateCheck, RateLimiter};
 use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
 use crate::store::ChannelStore;
@@ -45,6 +46,8 @@ pub(super) struct EmailListener {
     pub account: MailAccount,
     pub folder: String,
     pub rules: SenderRules,
+    /// By the address of the sender; `None` for no limit.
+    pub answer_limit: Option<Mutex<RateLimiter>>,
     /// `None` if nothing can be saved: then only messages that arrive while Hob runs are answered.
     pub store: Option<Arc<dyn ChannelStore>>,
     /// How long one wait for new messages lasts.
@@ -198,10 +201,31 @@ impl EmailListener {
         };
         let number = format!("uid-{}-{}", position.uid_validity, position.uid);
         match self.rules.question(message, &number) {
+            Ok(question) if !self.may_be_answered(&question.sender) => {
+                tracing::debug!(
+                    uid = position.uid,
+                    "an e-mail is not answered: its sender got too many answers"
+                );
+            }
             Ok(question) => self.inbox.accept(question).await,
             Err(reason) => tracing::info!(uid = position.uid, %reason, "an e-mail is not answered"),
         }
         Ok(())
+    }
+
+    /// Whether a sender may get one more answer now. A program that answers every message, and does not say that it is one, would
+    /// otherwise get answers without end. A note about it would be one more message to that program.
+    fn may_be_answered(&self, sender: &str) -> bool {
+        let Some(limit) = &self.answer_limit else { return true };
+        let checked = limit.lock().check(sender, Instant::now());
+        if checked == RateCheck::FirstOverLimit {
+            tracing::warn!(
+                %sender,
+                "the sender of an e-mail gets no more answers for now: it may be a program that answers every message. If it is a \
+                 person, raise answers_per_hour in [channel.email]"
+            );
+        }
+        checked == RateCheck::Allowed
     }
 }
 

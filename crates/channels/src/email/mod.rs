@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use crate::channel::{Channel, ChannelParts};
 use crate::inbox::{InboxLimits, InboxParts};
 use crate::outgoing::MessageSender;
+use crate::rate_limiter::RateLimiter;
 use crate::seen_messages::{RecentMessages, SeenMessages};
 use crate::sharing::ChannelSharing;
 use crate::status::StatusCell;
@@ -28,6 +29,8 @@ pub use thread::{CHANNEL, is_ours};
 
 /// Some routers forget a connection on which nothing is said for ten minutes.
 const IDLE_FOR: Duration = Duration::from_secs(9 * 60);
+
+const HOUR: Duration = Duration::from_secs(3_600);
 
 /// The options of [`Channel::email`].
 #[derive(Clone)]
@@ -43,6 +46,9 @@ pub struct EmailOptions {
     pub senders: Vec<String>,
     /// The server whose `Authentication-Results` are believed; `None` does not check senders.
     pub authentication_server: Option<String>,
+    /// The most answers to one address in an hour, so that Hob and a program that answers every message do not write to each other
+    /// without end; `None` for no limit.
+    pub answers_per_hour: Option<usize>,
     pub poll_interval: Duration,
     /// How long one wait for new messages lasts.
     pub idle_for: Duration,
@@ -66,6 +72,7 @@ impl EmailOptions {
             name: "Hob".to_owned(),
             senders: Vec::new(),
             authentication_server: None,
+            answers_per_hour: None,
             poll_interval: Duration::from_secs(60),
             idle_for: IDLE_FOR,
             backoff: Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(300) },
@@ -106,6 +113,7 @@ impl Channel {
             account: options.imap,
             folder: options.folder,
             rules,
+            answer_limit: options.answers_per_hour.map(|most| Mutex::new(RateLimiter::new(most, HOUR))),
             store: options.store,
             idle_for: options.idle_for,
             poll_interval: options.poll_interval,

@@ -448,6 +448,6 @@ async fn two_servers_on_one_database_share_everything_and_run_a_task_once() {
     recorded(&homes[0], 3 + runs).await;
     for home in &homes {
         // Both speak of one machine.
-        assert_eq!(files(home), ["default_models.json", "server.address"]);
+        assert_eq!(files(home), [".default_models.json.lock", "default_models.json", "server.address"]);
     }
 }

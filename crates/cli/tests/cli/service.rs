@@ -175,6 +175,28 @@ async fn a_service_is_open_to_the_network_only_on_request_and_says_so() {
     assert!(configured.stderr.contains("warning: without a key"), "{configured:?}");
 }
 
+#[tokio::test]
+async fn a_service_with_named_keys_is_not_called_open() {
+    let service = Service::new();
+    let created = service.home.run(&["key", "create", "ana"]).await;
+    assert_eq!(created.code, Some(0), "{created:?}");
+    let closed = service.run(&["install", "--lan", "--print"]).await;
+    assert!(closed.stdout.contains(" serve --host 0.0.0.0\n"), "{closed:?}");
+    assert!(!closed.stderr.contains("warning"), "{closed:?}");
+    // The server still answers no caller without a key.
+    service.home.run(&["key", "revoke", "ana"]).await;
+    let revoked = service.run(&["install", "--lan", "--print"]).await;
+    assert!(revoked.code == Some(0) && !revoked.stderr.contains("warning"), "{revoked:?}");
+
+    let damaged = Service::new();
+    let file = damaged.home.directory().join("hob.db");
+    std::fs::write(file, "no database at all\n".repeat(100)).expect("a file");
+    let unknown = damaged.run(&["install", "--lan", "--print"]).await;
+    let expected = "warning: the named keys of the server cannot be read. If there are none, anyone on your network can use \
+                    the server.\n";
+    assert!(unknown.code == Some(0) && unknown.stderr.ends_with(expected), "{unknown:?}");
+}
+
 /// Needs a tool of systemd. Does nothing without it.
 #[tokio::test]
 async fn systemd_understands_the_unit() {

@@ -39,7 +39,8 @@ pub fn inspect(path: &Path, migrations: &[Migrations]) -> DbResult<Option<Databa
 /// Reads the database at `path` without migrations, so tables may be missing; `None` if it does not exist. Creates nothing.
 /// Blocks.
 pub fn peek<T>(path: &Path, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> DbResult<Option<T>> {
-    if !path.exists() {
+    // A file in a directory that may not be read can exist: opening it says what is wrong.
+    if matches!(path.try_exists(), Ok(false)) {
         return Ok(None);
     }
     let found = open(path).and_then(|connection| read(&connection));

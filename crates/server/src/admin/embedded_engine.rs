@@ -100,14 +100,20 @@ fn embedded_for_owner(state: &ServerState, extensions: &Extensions) -> ApiResult
 impl ServerState {
     /// Saves the choice, lets the engine answer, and tells the open pages. If it cannot be saved, nothing changes. Blocks.
     fn use_engine(&self, loaded: LoadedEngine, actor: AuditActor) -> Result<(), SettingsError> {
+        let model = loaded.model().to_owned();
         let changed = match &self.settings {
+            // The default model in effect must be the one of the file, also if another page or command changes it now.
             Some(settings) => {
                 let file = settings.file.lock();
-                !file.change(&wanted(&file.list()?, loaded.model()))?.keys.is_empty()
+                let changed =
+                    file.change_and_apply(|sections| wanted(sections, &model), || loaded.select())?;
+                !changed.keys.is_empty()
             }
-            None => false,
+            None => {
+                loaded.select();
+                false
+            }
         };
-        loaded.select();
         self.check_other_engines();
         self.changes.publish(Topic::Models, &Audience::Everyone);
         if let Some(settings) = self.settings.as_ref().filter(|_| changed) {

@@ -5,16 +5,9 @@ use std::net::IpAddr;
 use hob_config::ServerConfig;
 
 use super::report::{CheckStatus, DoctorCheck};
+use crate::named_keys::NamedKeys;
 
 const NAME: &str = "access";
-
-/// Whether keys were ever created.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NamedKeys {
-    None,
-    /// Also if all of them are disabled or revoked.
-    Some,
-}
 
 pub fn check(server: &ServerConfig, named: NamedKeys) -> DoctorCheck {
     let host = &server.host;
@@ -24,7 +17,8 @@ pub fn check(server: &ServerConfig, named: NamedKeys) -> DoctorCheck {
         (true, ..) => Some("the API key"),
         (false, true, _) => Some("a token of [server.identity] or a named key"),
         (false, false, NamedKeys::Some) => Some("a named key"),
-        (false, false, NamedKeys::None) => None,
+        // An unnecessary warning is better than none.
+        (false, false, NamedKeys::None | NamedKeys::Unknown) => None,
     };
     if needed.is_none() && any_page {
         let message = "'hob serve' answers every web page opened in a browser on this machine ([server] cors_origins has \
@@ -73,6 +67,7 @@ mod tests {
             assert_eq!(check(&safe, NamedKeys::None).status, CheckStatus::Good, "{}", safe.host);
         }
         assert_eq!(check(&inside("192.168.0.7"), NamedKeys::None).status, CheckStatus::Warning);
+        assert_eq!(check(&open, NamedKeys::Unknown).status, CheckStatus::Warning);
     }
 
     #[test]

@@ -27,15 +27,14 @@ use hob_app::{Databases, choose, default_model, is_default_missed};
 use hob_config::hardware::detect;
 use hob_config::{Config, Environment, Hardware};
 use hob_core::ComputeUnits;
-use hob_keys::has_keys;
 
-use self::access::NamedKeys;
 use self::engines::EngineToAsk;
 use self::report::{CheckStatus, DoctorCheck, DoctorReport};
 use crate::args::DoctorArgs;
 use crate::commands::block_on;
 use crate::engine_status::check_engines;
 use crate::local;
+use crate::named_keys::NamedKeys;
 use crate::output::progress::Spinner;
 use crate::server_urls::MachineOnNetwork;
 
@@ -99,7 +98,7 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
         features::sandbox(config),
         channel::check(config, home),
         energy::check(config),
-        named_keys(config, home),
+        NamedKeys::look_up(config, home),
     );
     // A database that cannot be used is reported elsewhere.
     let is_default_missed =
@@ -149,15 +148,6 @@ fn check_certificate(config: &Config) -> Option<DoctorCheck> {
 #[cfg(not(feature = "server"))]
 fn check_certificate(_: &Config) -> Option<DoctorCheck> {
     None
-}
-
-/// Whether there are named keys. If the database cannot be read, an unnecessary warning is better than none.
-async fn named_keys(config: &Config, home: &Path) -> NamedKeys {
-    let Ok(databases) = Databases::open(config, home) else { return NamedKeys::None };
-    match tokio::task::spawn_blocking(move || has_keys(&databases.hob)).await {
-        Ok(Ok(true)) => NamedKeys::Some,
-        Ok(Ok(false) | Err(_)) | Err(_) => NamedKeys::None,
-    }
 }
 
 /// `Hardware` on one line.

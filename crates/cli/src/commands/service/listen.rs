@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use hob_config::{Environment, ServerConfig, SettingSource, SettingsFile};
+use hob_config::{Config, Environment, ServerConfig, SettingSource, SettingsFile};
 
 use super::systemd::SYSTEM_CONFIG_PATH;
+use crate::named_keys::NamedKeys;
 use crate::running_server::UrlScheme;
 
 const THIS_MACHINE: &str = "127.0.0.1";
@@ -27,22 +28,25 @@ pub enum ServiceReach {
 pub struct ListenPlan {
     /// The host for `hob serve --host`; `None` if the configuration names it.
     pub flag: Option<&'static str>,
-    server: ServerConfig,
+    /// What the server reads, with the host that it listens on.
+    config: Config,
+    /// Where the server keeps its files.
+    home: PathBuf,
 }
 
 impl ListenPlan {
     /// Of a server that reads the configuration of this environment.
     pub fn read(environment: &Environment, reach: ServiceReach) -> Result<Self> {
-        let mut server = hob_config::load(environment)?.config.server;
+        let mut config = hob_config::load(environment)?.config;
         let flag = match reach {
             ServiceReach::Network => Some(ALL_ADDRESSES),
             ServiceReach::AsConfigured if is_host_named(environment)? => None,
             ServiceReach::AsConfigured => Some(THIS_MACHINE),
         };
         if let Some(host) = flag {
-            host.clone_into(&mut server.host);
+            host.clone_into(&mut config.server.host);
         }
-        Ok(ListenPlan { flag, server })
+        Ok(ListenPlan { flag, config, home: environment.config_dir()? })
     }
 
     /// Of the service of the machine. The installation writes its configuration, with an address, if there is none.
@@ -51,45 +55,55 @@ impl ListenPlan {
             return Self::read(&machine_environment(), reach);
         }
         let flag = (reach == ServiceReach::Network).then_some(ALL_ADDRESSES);
-        Ok(Self::of_new_file(flag))
+        Self::of_new_file(flag)
     }
 
     /// Of the service of a package: only its configuration decides.
     pub fn of_package() -> Result<Self> {
         // Users who are not in the group of the service do not see the file.
         if !Path::new(SYSTEM_CONFIG_PATH).exists() {
-            return Ok(Self::of_new_file(None));
+            return Self::of_new_file(None);
         }
-        Ok(ListenPlan { flag: None, server: hob_config::load(&machine_environment())?.config.server })
+        let environment = machine_environment();
+        let config = hob_config::load(&environment)?.config;
+        Ok(ListenPlan { flag: None, config, home: environment.config_dir()? })
     }
 
     /// With the configuration that comes with Hob, which limits the server to this machine.
-    fn of_new_file(flag: Option<&'static str>) -> Self {
-        let host = flag.unwrap_or(THIS_MACHINE).to_owned();
-        ListenPlan { flag, server: ServerConfig { host, ..ServerConfig::default() } }
+    fn of_new_file(flag: Option<&'static str>) -> Result<Self> {
+        let mut config = Config::default();
+        flag.unwrap_or(THIS_MACHINE).clone_into(&mut config.server.host);
+        Ok(ListenPlan { flag, config, home: machine_environment().config_dir()? })
     }
 
     /// Whether only this machine reaches the server.
     pub fn is_local(&self) -> bool {
-        match self.server.host.parse::<IpAddr>() {
+        let host = &self.config.server.host;
+        match host.parse::<IpAddr>() {
             Ok(ip) => ip.to_canonical().is_loopback(),
-            Err(_) => self.server.host == "localhost" || self.server.host.ends_with(".localhost"),
+            Err(_) => host == "localhost" || host.ends_with(".localhost"),
         }
     }
 
     /// Whether anyone who reaches the server may use it, as far as the configuration says.
     pub fn is_open(&self) -> bool {
-        !self.is_local() && self.server.api_key.is_none() && !self.server.identity.is_on()
+        let server = &self.config.server;
+        !self.is_local() && server.api_key.is_none() && !server.identity.is_on()
+    }
+
+    /// Whether the server has named keys, which also close it.
+    pub async fn named_keys(&self) -> NamedKeys {
+        NamedKeys::look_up(&self.config, &self.home).await
     }
 
     /// The address, for people.
     pub fn shown(&self) -> String {
-        let ServerConfig { host, port, .. } = &self.server;
+        let ServerConfig { host, port, .. } = &self.config.server;
         let is_everywhere = host.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified());
         if is_everywhere {
             return format!("port {port} of all addresses of this machine, so other machines can reach it");
         }
-        let url = UrlScheme::of(&self.server).url(host, *port);
+        let url = UrlScheme::of(&self.config.server).url(host, *port);
         match self.is_local() {
             true => format!("{url}, for this machine only"),
             false => format!("{url}, so other machines can reach it"),

@@ -18,6 +18,7 @@ use self::files::{FileChange, is_removable, remove_file, write_file};
 use self::listen::{ListenPlan, ServiceReach};
 use crate::args::{ServiceCommand, ServiceScopeArgs};
 use crate::commands::block_on;
+use crate::named_keys::NamedKeys;
 use crate::output;
 use crate::output::style::GOOD;
 use crate::output::table::print_facts;
@@ -36,7 +37,7 @@ pub fn run(command: ServiceCommand) -> Result<ExitCode> {
             let plan = listen_plan(args.scope, reach)?;
             let service = define(args.scope, ServiceContext { host: plan.flag, ..context })?;
             match args.print {
-                true => print(&service, &plan),
+                true => block_on(print(&service, &plan)),
                 false => block_on(install(&service, &plan)),
             }
         }
@@ -161,22 +162,29 @@ fn check_installable(context: &ServiceContext, scope: ServiceScopeArgs) -> Resul
     Ok(())
 }
 
-fn print(service: &ServiceDefinition, plan: &ListenPlan) -> Result<ExitCode> {
+async fn print(service: &ServiceDefinition, plan: &ListenPlan) -> Result<ExitCode> {
     match service.files.first() {
         Some(file) => output::line(file.text.trim_end())?,
         None => output::note(format_args!("The package has installed {}.", systemd::PACKAGE_UNIT)),
     }
     output::note(format_args!("The server will listen on {}.", plan.shown()));
-    warn_if_open(plan);
+    warn_if_open(plan).await;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Warns if others could use the server without a key.
-fn warn_if_open(plan: &ListenPlan) {
-    if plan.is_open() {
-        output::warning(
+async fn warn_if_open(plan: &ListenPlan) {
+    if !plan.is_open() {
+        return;
+    }
+    match plan.named_keys().await {
+        NamedKeys::Some => {}
+        NamedKeys::None => output::warning(
             "without a key, anyone on your network can use the server. 'hob key create NAME' creates one.",
-        );
+        ),
+        NamedKeys::Unknown => output::warning(
+            "the named keys of the server cannot be read. If there are none, anyone on your network can use the server.",
+        ),
     }
 }
 
@@ -211,7 +219,7 @@ async fn install(service: &ServiceDefinition, plan: &ListenPlan) -> Result<ExitC
     if plan.flag.is_some() && plan.is_local() {
         output::note("To let other machines of your network in: hob service install --lan");
     }
-    warn_if_open(plan);
+    warn_if_open(plan).await;
     if let Some(note) = service.note.filter(|_| !is_lingering()) {
         output::note(note);
     }
