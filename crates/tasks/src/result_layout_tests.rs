@@ -1,6 +1,10 @@
 //! Results in the forms that the tools give them.
 
+use proptest::prelude::*;
+
 use super::*;
+
+const TOOLS: [&str; 7] = ["calendar", "weather", "feeds", "mail", "memory_search", "page_changes", "other"];
 
 fn result(tool: &str, content: &str) -> ToolResult {
     ToolResult { tool_name: tool.to_owned(), content: content.to_owned(), success: true }
@@ -156,4 +160,22 @@ fn a_model_gets_a_share_of_each_result_without_links_and_the_number_left_out() {
     assert!(news.ends_with("- Title 17\n(22 more are left out.)\n"), "{news}");
     let whole = for_model(&results, 10_000);
     assert!(whole[1].1.ends_with("- Title 39\n"), "{whole:?}");
+}
+
+proptest! {
+    #[test]
+    fn every_result_is_listed_and_the_text_for_a_model_is_bounded(
+        contents in prop::collection::vec("([-+ \\[]|Events from |id )?[ -~äß—\n]{0,40}(\n.{0,30}){0,5}", 7),
+        most in 0_usize..200,
+    ) {
+        let results: Vec<ToolResult> =
+            TOOLS.iter().zip(&contents).map(|(tool, content)| result(tool, content)).collect();
+        let sections: Vec<ResultSection> = results.iter().map(ResultSection::of).collect();
+        prop_assert!(markdown(&sections).matches("## ").count() >= TOOLS.len());
+        let texts = model_texts(&sections, most);
+        let bytes: usize = texts.iter().map(|(_, text)| text.len()).sum();
+        // Each may have the mark of its last entry and the number left out.
+        prop_assert!(bytes <= most + 40 * texts.len(), "{} bytes", bytes);
+        prop_assert!(texts.iter().all(|(place, _)| *place < TOOLS.len()));
+    }
 }
