@@ -195,6 +195,32 @@ async fn first_calls_are_made_with_the_permit_of_the_creator_and_their_results_a
     assert!(requests[0].tools.is_empty(), "the model has no tools");
 }
 
+#[tokio::test(start_paused = true)]
+async fn results_are_shown_with_a_summary_and_also_without_an_engine() {
+    let engine = greeter();
+    let world = World::with(Arc::clone(&engine), None);
+    let task = NewTask {
+        tools: Some(Vec::new()),
+        first_calls: ["look", "gone"].map(|name| FirstCall::parse(name).unwrap()).to_vec(),
+        permit: Permit::up_to(Reach::Read),
+        ..every(60).showing_results()
+    };
+    let task = world.tasks.create(task).await.unwrap();
+    let run = world.scheduler.run_to_end(&task.id).await.unwrap();
+    let shown = "## look\n- fine\n\n## gone\nNot available: there is no tool 'gone'.";
+    assert_eq!(run.result, Some(format!("{shown}\n\n## Summary\nhello")));
+    let requests = engine.requests();
+    let prompt = requests[0].messages.last().unwrap().content.text().into_owned();
+    assert!(prompt.starts_with("<results>\n") && prompt.ends_with("</results>\n\nsay hello"), "{prompt}");
+    assert!(prompt.contains("\n[1] look\n- fine\n") && !prompt.contains("gone"), "{prompt}");
+
+    engine.set_gone(true);
+    let run = world.scheduler.run_to_end(&task.id).await.unwrap();
+    assert_eq!((run.outcome, run.result.as_deref()), (Some(RunOutcome::Succeeded), Some(shown)));
+    let error = run.error.unwrap_or_default();
+    assert!(error.contains("; the model added no summary: "), "{error}");
+}
+
 #[tokio::test]
 async fn a_task_for_an_unknown_channel_is_refused_with_the_known_ones() {
     let deliver_to = |channel: &str| NewTask {

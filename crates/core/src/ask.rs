@@ -40,6 +40,22 @@ pub trait Ask: Send + Sync {
         self.ask(request, caller).await
     }
 
+    /// Makes the [`FirstCalls`] of the caller without asking the question of `request`, and returns one result for each. A call that
+    /// fails has a result that says why.
+    async fn make_first_calls(
+        &self,
+        _request: &GenerateRequest,
+        caller: &Caller,
+    ) -> Result<Vec<ToolResult>, AskError> {
+        let calls = caller.first_calls.iter().flat_map(|first| &first.calls);
+        let failed = |call: &ToolCall| ToolResult {
+            tool_name: call.name.clone(),
+            content: "tools cannot be called here".to_owned(),
+            success: false,
+        };
+        Ok(calls.map(failed).collect())
+    }
+
     /// The text of a document, which may be cut. `name` says of what kind it is.
     async fn document_text(&self, name: &str, _bytes: Vec<u8>) -> Result<String, AskError> {
         Err(not_available(name, "documents cannot be read here"))
@@ -136,6 +152,8 @@ pub struct FirstCalls {
     pub calls: Vec<ToolCall>,
     /// What these calls may use. An agent has the permit of the caller.
     pub permit: Permit,
+    /// Their results, one for each, if the calls were made before. They are not made again.
+    pub results: Option<Vec<ToolResult>>,
 }
 
 /// Who asks, and on what terms.

@@ -17,6 +17,8 @@ mod cron;
 mod deliver;
 mod first_call;
 mod plain_schedule;
+mod result_layout;
+mod result_summary;
 mod runner;
 mod schedule;
 mod schedule_words;

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
-    AgentPreference, Answered, Ask, Caller, Event, EventBus, FinishReason, GenerateRequest, MemoryUse,
-    Message, NOT_READ, RequestSource, Role, RunEvents, TOOLS_OF_SEVERAL_SOURCES, TextSink, ToolResult,
-    with_sources,
+    AgentPreference, Ask, Caller, Event, EventBus, FinishReason, GenerateRequest, MemoryUse, Message,
+    NOT_READ, RequestSource, Role, RunEvents, TOOLS_OF_SEVERAL_SOURCES, TextSink, ToolResult, with_sources,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -49,11 +48,17 @@ pub struct TaskRunOptions {
     pub stop: CancellationToken,
 }
 
+/// The prompt of a task as a request.
+pub(crate) struct TaskQuestion {
+    pub(crate) request: GenerateRequest,
+    pub(crate) caller: Caller,
+}
+
 /// The answer to the prompt of a task.
-struct TaskAnswer {
-    text: String,
-    /// What the answer lacks, because calls before the prompt failed or it was cut off.
-    missing: Option<String>,
+pub(crate) struct TaskAnswer {
+    pub(crate) text: String,
+    /// What the answer lacks, because calls before the prompt failed, it was cut off, or the model added nothing.
+    pub(crate) missing: Option<String>,
 }
 
 impl Runner {
@@ -134,35 +139,20 @@ impl Runner {
     }
 
     async fn ask(&self, task: &Task, name: Arc<str>, options: &TaskRunOptions) -> Result<TaskAnswer, String> {
-        let agent = match task.agent.as_str() {
-            "none" => AgentPreference::None,
-            agent => AgentPreference::Named(agent.to_owned()),
-        };
-        let first_calls = task.first_calls_of_run();
-        let caller = Caller {
-            permit: task.run_permit(),
-            agent,
-            // The calls say what the model gets.
-            memory: if first_calls.is_some() { MemoryUse::Unwanted } else { MemoryUse::Allowed },
-            first_calls,
-            ..Caller::trusted(RequestSource::Scheduler, name)
-        };
-        let request = GenerateRequest {
-            model: options
-                .model
-                .as_ref()
-                .or(task.model.as_ref())
-                .map_or(DEFAULT_MODEL, String::as_str)
-                .to_owned(),
-            messages: vec![Message::new(Role::User, task.prompt.clone())],
-            ..GenerateRequest::default()
-        };
+        let question = TaskQuestion::of(task, name, options);
+        if task.shows_results() {
+            return self.show_results(question, task.limits.timeout, options.listener.as_deref()).await;
+        }
+        let TaskQuestion { request, caller } = question;
         let answered = match &options.listener {
             Some(listener) => self.ask.ask_live(request, &caller, listener.as_ref()).await,
             None => self.ask.ask(request, &caller).await,
         };
         let answered = answered.map_err(|error| error.to_string())?;
-        let missing = missing(&answered, task.first_calls.len());
+        let first = &answered.tool_results[..task.first_calls.len().min(answered.tool_results.len())];
+        let is_cut = answered.generation.answer.finish_reason == FinishReason::Length;
+        let cut = is_cut.then(|| "the answer was cut off at its limit of tokens".to_owned());
+        let missing = missing(first, cut);
         let text = with_sources(answered.generation.answer.content, &answered.sources);
         Ok(TaskAnswer { text, missing })
     }
@@ -223,13 +213,36 @@ impl Runner {
     }
 }
 
-/// What the answer lacks, for the log: the calls before the prompt that failed, the sources that they could not read, and its end.
-fn missing(answered: &Answered, first_calls: usize) -> Option<String> {
-    let is_cut = answered.generation.answer.finish_reason == FinishReason::Length;
-    let cut = is_cut.then(|| "the answer was cut off at its limit of tokens".to_owned());
-    let first = &answered.tool_results[..first_calls.min(answered.tool_results.len())];
+impl TaskQuestion {
+    fn of(task: &Task, name: Arc<str>, options: &TaskRunOptions) -> Self {
+        let agent = match task.agent.as_str() {
+            "none" => AgentPreference::None,
+            agent => AgentPreference::Named(agent.to_owned()),
+        };
+        let first_calls = task.first_calls_of_run();
+        let caller = Caller {
+            permit: task.run_permit(),
+            agent,
+            // The calls say what the model gets.
+            memory: if first_calls.is_some() { MemoryUse::Unwanted } else { MemoryUse::Allowed },
+            first_calls,
+            ..Caller::trusted(RequestSource::Scheduler, name)
+        };
+        let model = options.model.as_ref().or(task.model.as_ref());
+        let request = GenerateRequest {
+            model: model.map_or(DEFAULT_MODEL, String::as_str).to_owned(),
+            messages: vec![Message::new(Role::User, task.prompt.clone())],
+            ..GenerateRequest::default()
+        };
+        TaskQuestion { request, caller }
+    }
+}
+
+/// What the answer lacks, for the log: the calls before the prompt that failed, the sources that they could not read, and what the
+/// model did not write.
+pub(crate) fn missing(first: &[ToolResult], unwritten: Option<String>) -> Option<String> {
     let parts: Vec<String> =
-        failed_calls(first).into_iter().chain(unread_sources(first)).chain(cut).collect();
+        failed_calls(first).into_iter().chain(unread_sources(first)).chain(unwritten).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

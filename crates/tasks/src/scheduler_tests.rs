@@ -27,6 +27,9 @@ use crate::types::{TaskChange, TaskId, TaskStatus};
 #[path = "manual_run_tests.rs"]
 mod manual_run_tests;
 
+#[path = "result_summary_tests.rs"]
+mod result_summary_tests;
+
 /// Answers after a while, and counts how many questions it has at once.
 struct SlowEngine {
     inner: ScriptedEngine,

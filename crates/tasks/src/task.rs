@@ -28,6 +28,9 @@ const AGENT_WITH_TOOLS: &str = "orchestrator";
 /// The key of the metadata that has the name of a task.
 const NAME: &str = "name";
 
+/// The key of the metadata that says whether a result begins with the results of the calls before the prompt.
+const SHOW_RESULTS: &str = "show_results";
+
 /// What to do about slots that passed while no scheduler ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Missed {
@@ -135,6 +138,12 @@ impl NewTask {
         self
     }
 
+    /// The same, whose results begin with those of the calls before the prompt, as lists. The model adds a short text.
+    pub fn showing_results(mut self) -> Self {
+        self.metadata.insert(SHOW_RESULTS.to_owned(), true.into());
+        self
+    }
+
     /// The agent of a task: the named one, or one that calls the selected tools, if there are any.
     pub fn agent_for(named: Option<String>, tools: Option<&[String]>) -> String {
         let usual = if tools.is_some_and(|tools| !tools.is_empty()) { AGENT_WITH_TOOLS } else { PLAIN_AGENT };
@@ -237,6 +246,12 @@ impl Task {
         self.metadata.get(NAME).and_then(Value::as_str)
     }
 
+    /// Whether the result of a run begins with the results of the calls before the prompt.
+    pub fn shows_results(&self) -> bool {
+        let is_wanted = self.metadata.get(SHOW_RESULTS).and_then(Value::as_bool).unwrap_or(false);
+        is_wanted && !self.first_calls.is_empty()
+    }
+
     /// What its runs may use: the selected tools, limited to the permit of the caller who created the task. Without a selection,
     /// only tools that change nothing, because runs are not supervised.
     pub fn run_permit(&self) -> Permit {
@@ -256,7 +271,7 @@ impl Task {
             return None;
         }
         let calls = (1..).zip(&self.first_calls).map(|(number, call)| call.to_tool_call(number)).collect();
-        Some(FirstCalls { calls, permit: self.permit.clone() })
+        Some(FirstCalls { calls, permit: self.permit.clone(), results: None })
     }
 }
 

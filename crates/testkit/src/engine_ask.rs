@@ -3,18 +3,19 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use hob_core::{AnswerSource, Answered, Ask, AskError, Caller, Engine, GenerateRequest};
+use hob_core::{AnswerSource, Answered, Ask, AskError, Caller, Engine, GenerateRequest, ToolResult};
 
 /// Answers with an engine alone: no agents, no tools, no record. Remembers its callers.
 pub struct EngineAsk {
     engine: Arc<dyn Engine>,
     callers: Mutex<Vec<Caller>>,
     sources: Vec<AnswerSource>,
+    first_results: Vec<ToolResult>,
 }
 
 impl EngineAsk {
     pub fn new(engine: Arc<dyn Engine>) -> Self {
-        EngineAsk { engine, callers: Mutex::default(), sources: Vec::new() }
+        EngineAsk { engine, callers: Mutex::default(), sources: Vec::new(), first_results: Vec::new() }
     }
 
     /// The same with a passage of this document as the source of every answer.
@@ -22,6 +23,11 @@ impl EngineAsk {
         let source =
             AnswerSource { document: document.to_owned(), passage: "a passage".to_owned(), score: 1.0 };
         EngineAsk { sources: vec![source], ..self }
+    }
+
+    /// The same with these results of calls before the question.
+    pub fn with_first_results(self, first_results: Vec<ToolResult>) -> Self {
+        EngineAsk { first_results, ..self }
     }
 
     /// All that asked so far.
@@ -44,5 +50,13 @@ impl Ask for EngineAsk {
             reason: None,
             sources: self.sources.clone(),
         })
+    }
+
+    async fn make_first_calls(
+        &self,
+        _request: &GenerateRequest,
+        _caller: &Caller,
+    ) -> Result<Vec<ToolResult>, AskError> {
+        Ok(self.first_results.clone())
     }
 }

@@ -1,5 +1,6 @@
 //! Complete and streamed answers: resolves the model, chooses agent or engine, and reports what answered.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -268,6 +269,19 @@ impl Ask for AskService {
         generation.warnings = warnings;
         // The stream does not say how often the engine was asked, and which tools the agent used.
         Ok(Answered { engine, generation, turns: 1, tool_results: first_results, reason, sources })
+    }
+
+    async fn make_first_calls(
+        &self,
+        request: &GenerateRequest,
+        caller: &Caller,
+    ) -> Result<Vec<ToolResult>, AskError> {
+        // The calls use the rights of the key, and count as a request of it.
+        let Admitted { caller, running: _running } = self.admitted(Cow::Borrowed(caller)).await?;
+        match &caller.first_calls {
+            Some(first) => self.call_first(first, request, &caller).await,
+            None => Ok(Vec::new()),
+        }
     }
 
     async fn document_text(&self, name: &str, bytes: Vec<u8>) -> Result<String, AskError> {

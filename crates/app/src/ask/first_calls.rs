@@ -1,7 +1,7 @@
 //! Makes the calls of tools that come before the question.
 
 use futures::future::join_all;
-use hob_core::{AskError, Caller, GenerateRequest, ToolCall, ToolResult};
+use hob_core::{AskError, Caller, FirstCalls, GenerateRequest, ToolCall, ToolResult};
 
 use super::AskService;
 use super::charged_engine::charging;
@@ -9,14 +9,28 @@ use super::first_results::{put_before, results_text};
 use super::run_context::Asked;
 
 impl AskService {
-    /// Makes the calls that the caller wants before the question, and puts their results before it. A call that fails has a result
-    /// that says why.
+    /// Makes the calls that the caller wants before the question, unless it has their results, and puts the results before it.
     pub(super) async fn first_results(
         &self,
         request: &mut GenerateRequest,
         caller: &Caller,
     ) -> Result<Vec<ToolResult>, AskError> {
         let Some(first) = &caller.first_calls else { return Ok(Vec::new()) };
+        let results = match &first.results {
+            Some(results) => results.clone(),
+            None => self.call_first(first, request, caller).await?,
+        };
+        put_before(&mut request.messages, &results_text(&first.calls, &results));
+        Ok(results)
+    }
+
+    /// Makes the calls. One that fails has a result that says why.
+    pub(super) async fn call_first(
+        &self,
+        first: &FirstCalls,
+        request: &GenerateRequest,
+        caller: &Caller,
+    ) -> Result<Vec<ToolResult>, AskError> {
         let tools = self.tools();
         let is_known = |name: &str| tools.specs().any(|spec| spec.name == name);
         let mut permit = first.permit.clone();
@@ -33,9 +47,7 @@ impl AskService {
             let why = tools.absent().find(|(name, _)| *name == call.name).map(|(_, why)| why);
             async move { if is_known { runner.execute(call).await } else { missing(call, why) } }
         });
-        let results = charging(self.charge(caller, None), Box::pin(join_all(calls))).await;
-        put_before(&mut request.messages, &results_text(&first.calls, &results));
-        Ok(results)
+        Ok(charging(self.charge(caller, None), Box::pin(join_all(calls))).await)
     }
 }
 

@@ -63,10 +63,11 @@ pub(super) fn with_key(caller: &Caller, key: Arc<KeyGrant>) -> Caller {
         permit
     };
     let permit = narrowed(&caller.permit);
-    let first_calls = caller
-        .first_calls
-        .as_ref()
-        .map(|first| FirstCalls { calls: first.calls.clone(), permit: narrowed(&first.permit) });
+    let first_calls = caller.first_calls.as_ref().map(|first| FirstCalls {
+        calls: first.calls.clone(),
+        permit: narrowed(&first.permit),
+        results: first.results.clone(),
+    });
     let role = match caller.role {
         role if is_owners => role,
         // The key pays, but a message of a sender is no request of a member.

@@ -134,6 +134,11 @@ pub struct SchedulerCreateArgs {
     #[arg(long = "first-call", value_name = "CALL")]
     pub first_calls: Vec<String>,
 
+    /// Begin each result with what the first calls returned, as lists. The model adds at most 300 tokens; if it fails or takes
+    /// longer than two minutes, the lists are the result
+    #[arg(long, requires = "first_calls")]
+    pub show_results: bool,
+
     /// Channel to send results to; see 'hob channel list'
     #[arg(long)]
     pub channel: Option<String>,

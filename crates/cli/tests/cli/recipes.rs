@@ -70,7 +70,7 @@ async fn answers_are_written_to_the_configuration() {
     let task: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     assert_eq!(
         (&task["schedule"], &task["tools"], &task["metadata"]),
-        (&json!("weekdays at 07:00"), &json!([]), &json!({ "name": "briefing" }))
+        (&json!("weekdays at 07:00"), &json!([]), &json!({ "name": "briefing", "show_results": true }))
     );
     let tools: Vec<&str> = task["first_calls"]
         .as_array()
@@ -125,9 +125,13 @@ async fn a_briefing_is_delivered_to_its_channel_by_the_server() {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
-    assert_eq!((&sent["channel"], &sent["content"]), (&json!("slack"), &json!(WHOLE)));
+    assert_eq!(sent["channel"], "slack");
+    let content = sent["content"].as_str().expect("text");
+    assert!(content.starts_with("## Notes\n- ") && content.contains("The gate needs oil."), "{content}");
+    assert!(content.ends_with(&format!("\n\n## Summary\n{WHOLE}")), "{content}");
     let prompt = asked.lock().expect("unlocked")[0].clone();
-    assert!(prompt.contains("The gate needs oil.") && prompt.contains("Write my briefing"), "{prompt}");
+    assert!(prompt.contains("The gate needs oil.") && prompt.contains("Summarise the results"), "{prompt}");
+    assert!(prompt.contains("\"num_predict\":300"), "{prompt}");
     assert_eq!(server.terminate().await.code, Some(0));
 }
 
@@ -145,8 +149,9 @@ async fn a_briefing_works_with_a_real_small_model() {
     let ran = home.run(&["scheduler", "run", "briefing", "-e", "embedded"]).await;
     // What the model writes is its own affair: it is small.
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(!ran.stdout.trim().is_empty() && ran.stderr.contains("Delivered to slack."), "{ran:?}");
+    assert!(ran.stdout.contains("The gate needs oil."), "{ran:?}");
+    assert!(ran.stderr.contains("Delivered to slack."), "{ran:?}");
     let sent = gateway.requests().into_iter().find(|request| request.path == "/send").expect("a message");
     let sent: Value = serde_json::from_slice(&sent.body).expect("JSON");
-    assert!(sent["content"].as_str().is_some_and(|text| !text.trim().is_empty()), "{sent}");
+    assert!(sent["content"].as_str().is_some_and(|text| text.contains("The gate needs oil.")), "{sent}");
 }

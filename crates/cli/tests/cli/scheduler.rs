@@ -134,13 +134,14 @@ async fn every_flag_reaches_the_task() {
             "tea",
             "--first-call",
             "calculator {\"expression\": \"6 * 7\"}",
+            "--show-results",
         ],
     )
     .await;
     let expected = json!({
         "schedule_type": "interval", "schedule_value": "1h 30m", "timezone": "UTC", "agent": "orchestrator",
         "tools": ["calculator", "think"], "channel": "whatsapp", "conversation_id": "7", "retries": 2, "timeout": 30.0,
-        "missed": "skip", "status": "active", "metadata": { "name": "tea" },
+        "missed": "skip", "status": "active", "metadata": { "name": "tea", "show_results": true },
         "first_calls": [{ "tool": "calculator", "arguments": { "expression": "6 * 7" } }],
         "schedule": "every 90 minutes",
     });

@@ -1,6 +1,7 @@
 //! The recipes: ready tasks, as data.
 
-/// A ready task. What is read for it is called before its prompt, so that it works with every model.
+/// A ready task. What is read for it is called before its prompt and shown in its result; the model only adds a short text. So it works
+/// with every model.
 #[derive(Debug)]
 pub struct Recipe {
     pub name: &'static str,
@@ -71,33 +72,31 @@ pub const RECIPES: [Recipe; 4] = [
         name: "briefing",
         about: "A morning briefing: calendar, weather, news, mail and new notes",
         every: "weekdays 07:00",
-        prompt: "Write my briefing for today from the results above, in my language if they show it, else in English. Begin with \
-                 the appointments with their times, then the weather in one sentence, then at most five news with one line each, \
-                 then the mail that needs an answer, then new notes. Leave out what has no results. Add nothing that is not in \
-                 the results. Be short.",
+        prompt: "Summarise the results above in at most three short sentences, in their language: what matters most today, and \
+                 what I should prepare or answer. Add nothing that is not in them.",
         parts: &[CALENDAR_TODAY, WEATHER, FEEDS, MAIL_OF_THE_DAY, NOTES_OF_THE_DAY],
     },
     Recipe {
         name: "inbox-digest",
         about: "A digest of the mail of the day: what needs an answer, what can wait",
         every: "weekdays 17:00",
-        prompt: "Sort the e-mails above into two short lists: those that need an answer from me, with what is asked, and those \
-                 that are only for information, with one line each. Leave out advertising. Add nothing that is not in them.",
+        prompt: "Which of the e-mails above probably need an answer from me? Name at most five, with one short line each, and no \
+                 advertising. If none does, say so. Add nothing that is not in them.",
         parts: &[MAIL_OF_THE_DAY],
     },
     Recipe {
         name: "watch-page",
         about: "Watches web pages and tells what changed",
         every: "hourly",
-        prompt: "Say in at most three sentences what is new on the pages above. If nothing changed, answer only: Nothing new.",
+        prompt: "Say in at most three short sentences what is new on the pages above. Add nothing that is not in the results.",
         parts: &[RecipePart { tool: "page_changes", arguments: "{}", source: Some(RecipeSource::Page) }],
     },
     Recipe {
         name: "weekly-review",
         about: "A review of the week: appointments to come and notes of the last seven days",
         every: "friday 16:00",
-        prompt: "Write my weekly review from the results above: the notes of the last days by subject, in a few sentences, and \
-                 the appointments to come with what I should prepare. Add nothing that is not in the results.",
+        prompt: "Summarise the results above in at most five short sentences, in their language: what the notes are about, and \
+                 which appointments I should prepare. Add nothing that is not in them.",
         parts: &[
             RecipePart {
                 tool: "calendar",

@@ -120,7 +120,7 @@ fn add(args: RecipeAddArgs) -> Result<ExitCode> {
     let first_calls = first_calls(recipe, &available)?;
     let channel =
         questions.answer(args.channel.as_deref(), "Channel to send it to; empty for the log only", "")?;
-    let usual = NewTask::new(recipe.prompt, kind, value, Permit::up_to(Reach::Act)).named(recipe.name);
+    let usual = NewTask::new(recipe.prompt, kind, value, Permit::up_to(Reach::Act));
     let task = NewTask {
         timezone: args.timezone.as_deref().map(parse_zone).transpose()?,
         model: args.model.clone(),
@@ -128,7 +128,7 @@ fn add(args: RecipeAddArgs) -> Result<ExitCode> {
         tools: Some(Vec::new()),
         first_calls,
         deliver_to: (!channel.is_empty()).then_some(DeliverTo { channel, conversation: None }),
-        ..usual
+        ..usual.named(recipe.name).showing_results()
     };
     let task = block_on(scheduler::save(&config, &databases, task, args.json.into()))?;
     // The run opens them again.

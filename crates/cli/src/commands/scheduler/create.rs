@@ -107,6 +107,9 @@ fn wanted(args: SchedulerCreateArgs) -> Result<NewTask, TaskError> {
     if let Some(name) = &args.name {
         usual = usual.named(name);
     }
+    if args.show_results {
+        usual = usual.showing_results();
+    }
     let agent = args.agent.map(|agent| match agent {
         AgentChoice::Agent(agent) => agent.to_string(),
         AgentChoice::None => "none".to_owned(),

@@ -45,6 +45,7 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
         ("Agent", Some(one_line(&task.agent))),
         ("Tools", Some(tools)),
         ("First calls", first_calls(task)),
+        ("Shows results", task.shows_results().then(|| "yes".to_owned())),
         ("Key", task.permit.key.as_deref().map(one_line)),
         ("Deliver to", deliver_to),
         ("Retries", Some(task.limits.retries.to_string())),
