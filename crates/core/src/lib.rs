@@ -33,7 +33,7 @@ mod prefill;
 mod random_id;
 mod reasoning;
 pub mod rerank;
-pub mod secret;
+pub mod secret_paths;
 mod sources_line;
 pub mod stream;
 pub mod time;
@@ -88,7 +88,7 @@ pub use prefill::{CONTINUE_FINAL_MESSAGE, PREFILL};
 pub use random_id::{fill_random, random_id};
 pub use reasoning::{REASONING_CONTENT, REASONING_EFFORT, ReasoningSeal, SealedReasoning, THINKING_BLOCKS};
 pub use rerank::{RelevanceScore, RerankRequest, Reranking};
-pub use secret::is_secret;
+pub use secret_paths::is_secret;
 pub use sources_line::{sources_line, with_sources};
 pub use stream::{
     AgentStep, Collector, Delta, DeltaStream, GenerationStream, TextDelta, ToolCallDelta, ToolStep,
