@@ -37,6 +37,7 @@ mod router;
 mod secure_connection;
 mod serve_error;
 mod server_settings;
+mod shutdown;
 mod state;
 mod traceparent;
 mod turns;
