@@ -43,7 +43,7 @@ pub mod tool;
 pub mod tool_arguments;
 mod tool_signature;
 pub mod trace;
-pub mod unplaced;
+pub mod unknown_fields;
 
 pub use agent::{Agent, AgentContext, AgentOutcome, TextSink};
 pub use allowed_path::{AllowedPath, AllowedRoots};
@@ -100,4 +100,4 @@ pub use tool::{
     ToolRunner, ToolSpec, object_schema,
 };
 pub use trace::TraceParent;
-pub use unplaced::{Unplaced, ignored_fields, unplaced_field, unplaced_message_field};
+pub use unknown_fields::{Unplaced, ignored_fields, unplaced_field, unplaced_message_field};
