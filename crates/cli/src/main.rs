@@ -9,7 +9,7 @@ mod change_notice;
 mod commands;
 mod engine_status;
 mod failure;
-mod local;
+mod local_models;
 mod logging;
 mod output;
 mod reload_socket;

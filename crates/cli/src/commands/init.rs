@@ -13,7 +13,7 @@ use crate::advice;
 use crate::args::InitArgs;
 use crate::commands::{audit, block_on};
 use crate::engine_status::{EngineState, EngineStatus, check_engines};
-use crate::local;
+use crate::local_models;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::style::{GOOD, STRONG};
@@ -123,7 +123,7 @@ fn next_steps(engine: EngineName, found: &[EngineStatus]) -> Vec<String> {
             )),
             None if found.iter().any(is_inside) => steps.push(format!(
                 "No installation is needed: the first question downloads a small model ({}) that Hob runs itself.",
-                local::starter_size()
+                local_models::starter_size()
             )),
             None => steps.push("No engine is running yet.".to_owned()),
         }

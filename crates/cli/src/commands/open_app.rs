@@ -15,7 +15,7 @@ use crate::advice;
 use crate::answers::{AnswerProvider, FoundServer, ServerInfo, ServerLink, find_server};
 use crate::args::{AnsweringArgs, NetworkAccess};
 use crate::commands::{block_on, memory};
-use crate::local;
+use crate::local_models;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::settings;
@@ -26,7 +26,7 @@ const NOTICEABLE: Duration = Duration::from_millis(250);
 
 /// The options of commands that ask questions: one engine or any, and whether to download a model if there is none.
 pub fn open_options(engine: Option<EngineName>, network: NetworkAccess) -> AppOptions {
-    let (first_run, offer) = local::first_run(network);
+    let (first_run, offer) = local_models::first_run(network);
     AppOptions { engine, first_run, offer, reader: memory::reader(), ..AppOptions::default() }
 }
 

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::advice;
 use crate::commands::block_on;
-use crate::local;
+use crate::local_models;
 use crate::output;
 use crate::output::style::{DIM, NAME};
 use crate::output::table;
@@ -158,7 +158,7 @@ impl OverviewState {
             AnsweringEngine::None { .. } if cfg!(feature = "embedded") => (
                 format!(
                     "No engine found. Hob will download a small built-in model ({}).",
-                    local::starter_size()
+                    local_models::starter_size()
                 ),
                 None,
             ),

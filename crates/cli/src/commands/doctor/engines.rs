@@ -12,7 +12,7 @@ use super::report::{CheckStatus, DoctorCheck};
 use crate::advice;
 use crate::engine_status::{EngineState, EngineStatus, is_discovered};
 use crate::failure;
-use crate::local;
+use crate::local_models;
 use crate::output::number::counted;
 
 /// The engine that would answer a question now.
@@ -126,7 +126,7 @@ pub fn check_unmade(error: EngineError) -> DoctorCheck {
 
 /// Model files of the embedded engine that cannot be loaded.
 pub fn check_files(config: &Config, home: &Path) -> Vec<DoctorCheck> {
-    let broken = local::broken_models(config, home).into_iter();
+    let broken = local_models::broken_models(config, home).into_iter();
     let check = broken.map(|(id, problem)| {
         DoctorCheck::new(
             EngineName::Embedded.as_str(),
@@ -212,7 +212,7 @@ pub fn check_choice<'a>(
         None if !is_default_missed && has_embedded(found) => {
             let message = format!(
                 "no engine is running; the first question downloads a small built-in model ({})",
-                local::starter_size()
+                local_models::starter_size()
             );
             let check = DoctorCheck::new(NAME, CheckStatus::Good, message).advise(
                 "Download it now with 'hob model pull smollm2-135m-instruct', or start an engine, e.g. with 'ollama serve'",

@@ -5,7 +5,7 @@ use hob_core::{Engine, ModelInfo, ModelKind};
 
 use super::report::{CheckStatus, DoctorCheck};
 use crate::advice;
-use crate::local;
+use crate::local_models;
 use crate::output::text::one_line;
 
 const NAME: &str = "model";
@@ -76,7 +76,7 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
 /// A model that answers, where it comes from, and a hint if it is the starter model.
 fn described(model: &str, origin: &str) -> String {
     let name = one_line(model);
-    match local::trial_note(&name) {
+    match local_models::trial_note(&name) {
         Some(trial) => format!("{name}{origin}\n{trial}"),
         None => format!("{name}{origin}"),
     }
