@@ -2,11 +2,11 @@
 //!
 //! The crates below do the work. This crate knows terminals, and nothing of engine protocols or of serving HTTP.
 
-mod advice;
 mod answers;
 mod args;
 mod change_notice;
 mod commands;
+mod engine_advice;
 mod engine_status;
 mod failure;
 mod local_models;

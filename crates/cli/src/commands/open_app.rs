@@ -11,10 +11,10 @@ use hob_config::{Config, EngineName, RouterName};
 use hob_core::model::AUTO;
 use hob_engines::selection::SelectionReason;
 
-use crate::advice;
 use crate::answers::{AnswerProvider, FoundServer, ServerInfo, ServerLink, find_server};
 use crate::args::{AnsweringArgs, NetworkAccess};
 use crate::commands::{block_on, memory};
+use crate::engine_advice;
 use crate::local_models;
 use crate::output;
 use crate::output::progress::Spinner;
@@ -122,8 +122,11 @@ async fn server_that_answers(home: &Path, choice: &ServerChoice<'_>) -> Option<S
 fn note_fallback(app: &App, config: &Config) {
     if let SelectionReason::Fallback { instead_of: Some(key) } = &app.because {
         let engine = app.system.engine();
-        let reason = advice::passed_over(key, config);
-        output::note(format_args!("{reason}; using {}", advice::place(engine.key(), engine.address())));
+        let reason = engine_advice::passed_over(key, config);
+        output::note(format_args!(
+            "{reason}; using {}",
+            engine_advice::place(engine.key(), engine.address())
+        ));
     }
 }
 

@@ -34,9 +34,9 @@ use self::control_answers::ControlAnswers;
 use self::control_socket::{ControlClients, ControlSocket};
 use self::reload::{ReloadedParts, RunningSettings};
 use self::settings_in_effect::{apply, warn_if_open};
-use crate::advice;
 use crate::args::ServeArgs;
 use crate::commands::{block_on, open_app};
+use crate::engine_advice;
 use crate::failure;
 use crate::local_models;
 use crate::output;
@@ -219,7 +219,7 @@ async fn default_model(system: &AskService) -> String {
 
 fn engine_line(app: &App, config: &Config) -> String {
     let engine = app.system.engine();
-    let mut place = advice::place(engine.key(), engine.address());
+    let mut place = engine_advice::place(engine.key(), engine.address());
     let others: Vec<&str> = app.system.pool().others().collect();
     if !others.is_empty() {
         place = format!("{place}, also {}", others.join(", "));
@@ -229,7 +229,7 @@ fn engine_line(app: &App, config: &Config) -> String {
     }
     match &app.because {
         SelectionReason::Fallback { instead_of: Some(key) } => {
-            format!("{place} ({})", advice::passed_over(key, config))
+            format!("{place} ({})", engine_advice::passed_over(key, config))
         }
         SelectionReason::Fallback { instead_of: None }
         | SelectionReason::Given
