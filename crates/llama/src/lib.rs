@@ -15,6 +15,7 @@ mod context_size;
 mod control_tokens;
 mod devices;
 mod embed;
+mod embedding_input;
 mod engine;
 mod error;
 #[cfg(fuzzing)]
@@ -49,7 +50,6 @@ mod schema;
 mod sequence;
 mod step_batch;
 mod stops;
-mod texts;
 mod token_choice;
 mod tokens;
 mod tune;
