@@ -14,12 +14,10 @@ import { parseArgs } from 'node:util';
 import makeWASocket, {
   DisconnectReason, extractMessageContent, isJidGroup, jidNormalizedUser, useMultiFileAuthState,
 } from '@whiskeysockets/baileys';
+import { isStale } from './message_age.mjs';
 
 const FIRST_PAUSE_MS = 2_000;
 const LONGEST_PAUSE_MS = 60_000;
-
-// WhatsApp delivers messages from the time without a connection. Messages older than this are skipped.
-const STALE_SECONDS = 10 * 60;
 
 // Ids of messages that were sent from here, to distinguish them from messages that the user wrote on the phone.
 const REMEMBERED_IDS = 1_000;
@@ -102,9 +100,9 @@ function comeBack(error) {
 function onMessages({ messages }) {
   for (const message of messages) {
     const { key } = message;
-    const age = Date.now() / 1_000 - Number(message.messageTimestamp ?? 0);
     const text = textOf(message.message);
-    if (!text || !key?.remoteJid || key.remoteJid === 'status@broadcast' || ours.has(key.id) || age > STALE_SECONDS) continue;
+    if (!text || !key?.remoteJid || key.remoteJid === 'status@broadcast' || ours.has(key.id)) continue;
+    if (isStale(message.messageTimestamp, Date.now())) continue;
     const isGroup = isJidGroup(key.remoteJid);
     const jid = isGroup ? key.remoteJid : phoneOf(key.remoteJid, key.remoteJidAlt);
     const other = isGroup ? phoneOf(key.participant ?? '', key.participantAlt) : jid;

@@ -1,7 +1,7 @@
 //! Pages of the web as text.
 
 use hob_text::charset;
-use hob_text::readable::{readable, readable_lines, ReadOptions};
+use hob_text::html_to_text::{readable, readable_lines, ReadOptions};
 use url::Url;
 
 const MAX_BYTES: usize = 64 << 10;

@@ -10,7 +10,7 @@ use hob_engines::ManagedError;
 use hob_engines::selection::{NoEngine, RejectionReason};
 use hob_tasks::TaskError;
 
-use crate::advice;
+use crate::engine_advice;
 use crate::output;
 use crate::output::style::BAD;
 
@@ -83,7 +83,7 @@ fn explain_no_engine(none: &NoEngine) -> String {
         NoEngine::UnknownKey { key, known } => {
             format!("this build of hob has no engine '{key}'; it has {}.", known.join(", "))
         }
-        NoEngine::Given(tried) => advice::explain(tried),
+        NoEngine::Given(tried) => engine_advice::explain(tried),
         NoEngine::NoneHealthy { tried } => {
             let Some((first, others)) = tried.split_first() else {
                 return none.to_string();
@@ -98,8 +98,8 @@ fn explain_no_engine(none: &NoEngine) -> String {
                 })
                 .collect();
             match others.as_slice() {
-                [] => advice::explain(first),
-                others => format!("{}\nAlso tried: {}.", advice::explain(first), others.join(", ")),
+                [] => engine_advice::explain(first),
+                others => format!("{}\nAlso tried: {}.", engine_advice::explain(first), others.join(", ")),
             }
         }
     }
@@ -109,7 +109,7 @@ fn explain_no_engine(none: &NoEngine) -> String {
 fn remedy(error: &EngineError) -> Option<String> {
     match error {
         EngineError::Unreachable { engine, address, .. } => {
-            Some(format!("{}, or run 'hob doctor'", advice::how_to_start(engine, address)))
+            Some(format!("{}, or run 'hob doctor'", engine_advice::how_to_start(engine, address)))
         }
         EngineError::Timeout { engine, .. } => {
             Some(format!("It may still be loading the model: try again, or raise [engine.{engine}] timeout"))

@@ -2,14 +2,14 @@
 //!
 //! The crates below do the work. This crate knows terminals, and nothing of engine protocols or of serving HTTP.
 
-mod advice;
 mod answers;
 mod args;
 mod change_notice;
 mod commands;
+mod engine_advice;
 mod engine_status;
 mod failure;
-mod local;
+mod local_models;
 mod logging;
 mod named_keys;
 mod output;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::secret::is_secret;
+use crate::secret_paths::is_secret;
 use crate::tool::ToolError;
 
 /// Where tools may read.

@@ -33,7 +33,7 @@ mod prefill;
 mod random_id;
 mod reasoning;
 pub mod rerank;
-pub mod secret;
+pub mod secret_paths;
 mod sources_line;
 pub mod stream;
 pub mod time;
@@ -43,7 +43,7 @@ pub mod tool;
 pub mod tool_arguments;
 mod tool_signature;
 pub mod trace;
-pub mod unplaced;
+pub mod unknown_fields;
 
 pub use agent::{Agent, AgentContext, AgentOutcome, TextSink};
 pub use allowed_path::{AllowedPath, AllowedRoots};
@@ -88,7 +88,7 @@ pub use prefill::{CONTINUE_FINAL_MESSAGE, PREFILL};
 pub use random_id::{fill_random, random_id};
 pub use reasoning::{REASONING_CONTENT, REASONING_EFFORT, ReasoningSeal, SealedReasoning, THINKING_BLOCKS};
 pub use rerank::{RelevanceScore, RerankRequest, Reranking};
-pub use secret::is_secret;
+pub use secret_paths::is_secret;
 pub use sources_line::{sources_line, with_sources};
 pub use stream::{
     AgentStep, Collector, Delta, DeltaStream, GenerationStream, TextDelta, ToolCallDelta, ToolStep,
@@ -100,4 +100,4 @@ pub use tool::{
     ToolRunner, ToolSpec, object_schema,
 };
 pub use trace::TraceParent;
-pub use unplaced::{Unplaced, ignored_fields, unplaced_field, unplaced_message_field};
+pub use unknown_fields::{Unplaced, ignored_fields, unplaced_field, unplaced_message_field};

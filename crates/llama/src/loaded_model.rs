@@ -23,7 +23,7 @@ use crate::grammar::{GrammarError, Spelling, Vocabulary};
 use crate::log;
 use crate::media::{Projector, Senses, WHOLE_PICTURE};
 use crate::options::{FlashAttention, LlamaOptions};
-use crate::slots::Reuse;
+use crate::prefix_cache::Reuse;
 
 /// The longest text to embed.
 const MAX_EMBEDDED: u32 = 2048;

@@ -3,7 +3,7 @@
 //! The model reads the guesses in the same step as the chosen token, which takes less time than a step for each. A guess counts
 //! only if the sampler chooses the same token, so that the answer is the same as without guesses.
 
-use crate::slots::Token;
+use crate::prefix_cache::Token;
 
 /// The number of last tokens that must occur earlier. Two are too common in prose.
 const MATCHED: usize = 3;

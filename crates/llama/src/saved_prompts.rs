@@ -1,7 +1,7 @@
 //! Which prompts are saved for the next start, and which of them a request uses.
 
+use crate::prefix_cache::{Token, common_prefix};
 use crate::prefix_store::{PrefixStore, SavedPrefix, WORTH_SAVING};
-use crate::slots::{Token, common_prefix};
 
 /// Prompts that are saved when a model is unloaded.
 const MAX_SAVED: usize = 3;

@@ -5,8 +5,8 @@ use llama_cpp_2::token::LlamaToken;
 
 use crate::batch_plan::Share;
 use crate::context_memory::seq_id;
+use crate::prefix_cache::Slots;
 use crate::sequence::{Scored, Sequence};
-use crate::slots::Slots;
 
 /// A row of scores.
 pub(crate) struct ScoredRow {

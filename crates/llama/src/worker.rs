@@ -24,10 +24,10 @@ use crate::error::{busy, interrupted};
 use crate::job::{EmbedJob, Job, WarmJob};
 use crate::loaded_model::LoadedModel;
 use crate::media::ReadPart;
+use crate::prefix_cache::{Slots, Token};
 use crate::sampling_threads::SamplingThreads;
 use crate::saved_prompts::SavedPrompts;
 use crate::sequence::{Sequence, Stage};
-use crate::slots::{Slots, Token};
 
 /// The stack of a thread that chooses tokens: like that of the model's thread, since it runs grammars of callers.
 const SAMPLING_STACK: usize = 64 << 20;

@@ -1,7 +1,7 @@
 //! Messages as people read them: addresses, subject, date, text and attachments. Pure. Everything in a message was written by its sender,
 //! and everything has a limit.
 
-use hob_text::readable::{ReadOptions, readable_lines};
+use hob_text::html_to_text::{ReadOptions, readable_lines};
 use jiff::Timestamp;
 use mail_parser::{Address, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 

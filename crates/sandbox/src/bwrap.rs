@@ -13,7 +13,7 @@ use crate::checked_job::CheckedJob;
 use crate::error::SandboxError;
 use crate::job::{ExitReason, JobResult, ScriptLanguage};
 use crate::launch::{self, CODE_VARIABLE, MOUNT_CHANGED, MOUNT_CHANGED_TEXT};
-use crate::memory;
+use crate::memory_limit;
 use crate::mounts::AllowedMount;
 use crate::options::SandboxLimits;
 use crate::process::{self, ProcessBounds};
@@ -92,7 +92,7 @@ impl Bwrap {
         let bounds =
             ProcessBounds { stdin: run.job.stdin.clone(), timeout: run.timeout, limits: self.limits };
         let memory = self.limits.memory;
-        let outcome = process::run(command, bounds, |pid| memory::watch(pid, memory)).await;
+        let outcome = process::run(command, bounds, |pid| memory_limit::watch(pid, memory)).await;
         let outcome = outcome.map_err(|source| SandboxError::Io { program: self.program.clone(), source })?;
         self.judge(outcome, run.mounts)
     }

@@ -9,7 +9,7 @@ mod container;
 mod error;
 mod job;
 mod launch;
-mod memory;
+mod memory_limit;
 mod mounts;
 mod options;
 mod owner;

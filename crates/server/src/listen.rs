@@ -1,4 +1,4 @@
-//! The listening socket: accepts connections, limits slow peers, and stops without cutting answers off.
+//! The listening socket: accepts connections, limits slow peers, and stops as `shutdown.rs` says.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -42,7 +42,8 @@ use crate::responses::BackgroundRuns;
 use crate::router::router;
 use crate::secure_connection::{ClientStream, read_certificate, secure, watch_certificate};
 use crate::serve_error::ServeError;
-use crate::state::{ServerParts, ServerStop};
+use crate::shutdown::{ServerShutdown, ServerStop, StopSignals};
+use crate::state::ServerParts;
 use crate::worker_threads::WorkerThreads;
 
 /// The pause after a failed accept, which is mostly caused by too many open files.
@@ -55,9 +56,6 @@ const ERROR_EVENT_TIME: Duration = Duration::from_secs(1);
 const TOO_MANY_CONNECTIONS: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\nretry-after: 5\r\n\
     connection: close\r\ncontent-length: 48\r\n\r\nyour address has too many connections already.\r\n";
-
-/// How long cut connections have to end. The shutdown does not wait for a thread that is blocked for longer.
-const CUT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Sent with every answer.
 const SERVER_HEADER: HeaderValue = HeaderValue::from_static(concat!("hob/", env!("CARGO_PKG_VERSION")));
@@ -153,27 +151,21 @@ impl Server {
     /// moment to notice. After that, running answers have the grace period to end; the rest is cut.
     pub async fn run(self, shutdown: CancellationToken) -> Stopped {
         let connections = TaskTracker::new();
-        let cut = CancellationToken::new();
+        let signals = StopSignals::default();
         // No connection outlives this future, however it ends.
-        let cut_at_the_end = cut.clone().drop_guard();
+        let _cut_at_the_end = signals.cut.clone().drop_guard();
         if let Some(certificate) = self.shared.certificate.clone() {
             // Ends with its token.
-            tokio::spawn(cut.clone().run_until_cancelled_owned(watch_certificate(certificate)));
+            tokio::spawn(signals.cut.clone().run_until_cancelled_owned(watch_certificate(certificate)));
         }
         if let Some(relay) = self.relay {
             // Ends with its token.
-            tokio::spawn(cut.clone().run_until_cancelled_owned(relay.run()));
+            tokio::spawn(signals.cut.clone().run_until_cancelled_owned(relay.run()));
         }
         let room = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
         let shares = ConnectionShares::new(self.max_connections);
         let refusal_log = LogLimit::new();
-        let closing = CancellationToken::new();
-        let drained = async {
-            shutdown.cancelled().await;
-            self.stop.draining.cancel();
-            tokio::time::sleep(self.drain_delay).await;
-        };
-        let mut drained = pin!(drained);
+        let mut drained = pin!(self.stop.drained(&shutdown, self.drain_delay));
         loop {
             let accepted = tokio::select! {
                 () = drained.as_mut() => break,
@@ -185,8 +177,7 @@ impl Server {
                         refuse_connection(socket, peer, &refusal_log, self.shared.certificate.is_none());
                         continue;
                     };
-                    let stop = StopSignals { closing: closing.clone(), cut: cut.clone() };
-                    let connection = serve(socket, peer, Arc::clone(&self.shared), stop);
+                    let connection = serve(socket, peer, Arc::clone(&self.shared), signals.clone());
                     self.workers.spawn(&connections, counted(connection, permit, share));
                 }
                 Err(error) => {
@@ -196,36 +187,16 @@ impl Server {
             }
         }
         drop(self.listener);
-        closing.cancel();
-        self.stop.stopping.cancel();
-        connections.close();
-        let ended = || async { tokio::join!(connections.wait(), self.background.drain()) };
-        let cut = match tokio::time::timeout(self.shutdown_grace, ended()).await {
-            Ok(_) => 0,
-            Err(_) => {
-                let cut = connections.len();
-                drop(cut_at_the_end);
-                self.background.stop();
-                if tokio::time::timeout(CUT_WITHIN, ended()).await.is_err() {
-                    tracing::warn!(
-                        left = connections.len(),
-                        "connections or background responses did not end in time; they are dropped"
-                    );
-                }
-                cut
-            }
+        let shutdown = ServerShutdown {
+            stop: &self.stop,
+            signals: &signals,
+            connections: &connections,
+            background: &self.background,
         };
+        let cut = shutdown.finish(self.shutdown_grace).await;
         AccessLogWriter::close(&self.shared.pipeline.access_log).await;
         Stopped { cut, _workers: self.workers }
     }
-}
-
-/// Signals a connection to stop.
-struct StopSignals {
-    /// Accept no further requests.
-    closing: CancellationToken,
-    /// End unfinished answers.
-    cut: CancellationToken,
 }
 
 /// Accepts the next connection when the limit allows it.

@@ -28,7 +28,8 @@ use crate::request_metrics::RequestMetrics;
 use crate::responses::{self, BackgroundRuns, conversations};
 use crate::route_access::RouteAccess;
 use crate::route_suggestions::RouteSuggestions;
-use crate::state::{ServerParts, ServerState, ServerStop};
+use crate::shutdown::ServerStop;
+use crate::state::{ServerParts, ServerState};
 
 /// Every path with who may use it, and its handlers.
 fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> {

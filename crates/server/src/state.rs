@@ -27,6 +27,7 @@ use crate::readiness::Readiness;
 use crate::request_metrics::RequestMetrics;
 use crate::responses::{BackgroundRuns, ConversationLocks};
 use crate::server_settings::ServerSettings;
+use crate::shutdown::ServerStop;
 
 /// Reports that are computed at once: each takes a thread.
 const MAX_REPORTS: usize = 2;
@@ -88,15 +89,6 @@ impl From<Arc<AskService>> for ServerParts {
             shared_database: None,
         }
     }
-}
-
-/// The steps in which a server stops.
-#[derive(Clone, Default)]
-pub(crate) struct ServerStop {
-    /// The server is asked to stop, and still accepts requests.
-    pub(crate) draining: CancellationToken,
-    /// The server accepts no more requests.
-    pub(crate) stopping: CancellationToken,
 }
 
 /// The state, as handlers take it.

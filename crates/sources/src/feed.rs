@@ -1,7 +1,7 @@
 //! Reads feeds: RSS 0.9 to 2.0, Atom and JSON Feed. Pure: knows no network and no clock.
 
 use hob_text::charset;
-use hob_text::readable::{ReadOptions, readable_lines};
+use hob_text::html_to_text::{ReadOptions, readable_lines};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::fmt::rfc2822;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use hob_core::Moment;
-use hob_text::{charset, readable};
+use hob_text::{charset, html_to_text};
 use url::Url;
 
 use crate::error::SourceError;
@@ -33,7 +33,7 @@ pub(crate) fn page_text(body: &[u8], content_type: Option<&str>, base: &Url) -> 
         return Err(SourceError::NotText(if shown.is_empty() { "binary data".to_owned() } else { shown }));
     }
     let decoded = charset::decode(body, content_type);
-    let text = if is_html { readable::readable(&decoded, base).text } else { decoded };
+    let text = if is_html { html_to_text::readable(&decoded, base).text } else { decoded };
     let mut lines = String::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if lines.len() + line.len() >= MAX_TEXT {

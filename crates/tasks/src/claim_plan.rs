@@ -6,8 +6,9 @@ use std::time::Duration;
 use hob_core::Backoff;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::missed_runs::settled_by;
 use crate::store::{RetryPolicy, RunResult};
-use crate::task::{Missed, RunOutcome, Task};
+use crate::task::{RunOutcome, Task};
 use crate::types::TaskStatus;
 
 /// Runs of one task that are stored.
@@ -64,7 +65,7 @@ pub(crate) enum ClaimPlan {
     Nothing,
 }
 
-/// Plans the claim of a task that is due at `now`. A slot older than `grace` was missed.
+/// Plans the claim of a task that is due at `now`. A slot older than `grace` was missed; `missed_runs` has the rule.
 pub(crate) fn plan_claim(
     task: &Task,
     retry: Option<PendingRetry>,
@@ -75,13 +76,11 @@ pub(crate) fn plan_claim(
         return ClaimPlan::Retry(retry);
     }
     let Some(slot) = task.next_run else { return ClaimPlan::Nothing };
-    // One run makes up for all missed slots, so all slots up to now are settled.
-    let settled = now.max(slot);
+    let settled = settled_by(slot, now);
     let advance = Advance { settled, next_run: task.schedule.next_run(settled) };
-    let late = now.duration_since(slot) > signed(grace);
-    match task.missed {
-        Missed::Skip if late => ClaimPlan::Skip(advance),
-        Missed::Skip | Missed::Once => ClaimPlan::Run { slot, advance },
+    match task.missed.runs(slot, now, grace) {
+        true => ClaimPlan::Run { slot, advance },
+        false => ClaimPlan::Skip(advance),
     }
 }
 
@@ -175,6 +174,7 @@ mod tests {
     use hob_core::{Permit, Reach};
 
     use super::*;
+    use crate::missed_runs::Missed;
     use crate::schedule::ScheduleType;
     use crate::task::NewTask;
     use crate::types::TaskId;

@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::first_call::{self, FirstCall};
+use crate::missed_runs::Missed;
 use crate::schedule::{Schedule, ScheduleType};
 use crate::schedule_words::shown_schedule;
 use crate::types::{TaskError, TaskField, TaskId, TaskStatus};
@@ -30,36 +31,6 @@ const NAME: &str = "name";
 
 /// The key of the metadata that says whether a result begins with the results of the calls before the prompt.
 const SHOW_RESULTS: &str = "show_results";
-
-/// What to do about slots that passed while no scheduler ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Missed {
-    /// One run makes up for all of them.
-    #[default]
-    Once,
-    /// Nothing: the next slot is the next run.
-    Skip,
-}
-
-impl Missed {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Missed::Once => "once",
-            Missed::Skip => "skip",
-        }
-    }
-
-    pub fn parse(word: &str) -> Result<Self, TaskError> {
-        match word {
-            "once" => Ok(Missed::Once),
-            "skip" => Ok(Missed::Skip),
-            other => {
-                let shown: String = other.chars().take(60).collect();
-                Err(TaskError::invalid(TaskField::Missed, format!("'{shown}' is not once or skip")))
-            }
-        }
-    }
-}
 
 /// The target of a result, besides the log.
 #[derive(Debug, Clone, PartialEq, Eq)]

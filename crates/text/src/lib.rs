@@ -4,6 +4,6 @@
 
 pub mod charset;
 mod escape;
+pub mod html_to_text;
 pub mod markdown;
 mod math;
-pub mod readable;

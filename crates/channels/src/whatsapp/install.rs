@@ -1,4 +1,4 @@
-//! Installs the bridge. Its script is part of this binary; npm downloads the packages of the lock file.
+//! Installs the bridge. Its scripts are part of this binary; npm downloads the packages of the lock file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,14 @@ use thiserror::Error;
 
 const SCRIPT: &str = "bridge.mjs";
 
-const FILES: [(&str, &str); 4] = [
+const LOCK_FILE: &str = include_str!("../../../../bridges/whatsapp/package-lock.json");
+
+/// In the order in which they are written: what a script imports is there before it.
+const FILES: [(&str, &str); 5] = [
+    ("message_age.mjs", include_str!("../../../../bridges/whatsapp/message_age.mjs")),
     (SCRIPT, include_str!("../../../../bridges/whatsapp/bridge.mjs")),
     ("package.json", include_str!("../../../../bridges/whatsapp/package.json")),
-    ("package-lock.json", include_str!("../../../../bridges/whatsapp/package-lock.json")),
+    ("package-lock.json", LOCK_FILE),
     (".npmrc", include_str!("../../../../bridges/whatsapp/.npmrc")),
 ];
 
@@ -62,7 +66,7 @@ impl WhatsappInstaller {
         let is = |name: &str, text: &str| {
             std::fs::read_to_string(self.directory.join(name)).is_ok_and(|found| found == text)
         };
-        FILES.iter().all(|(name, text)| is(name, text)) && is(COMPLETE, lock_file())
+        FILES.iter().all(|(name, text)| is(name, text)) && is(COMPLETE, LOCK_FILE)
     }
 
     /// Installs what is missing. Continues after an interruption.
@@ -71,7 +75,7 @@ impl WhatsappInstaller {
             return Ok(());
         }
         let has_packages =
-            std::fs::read_to_string(self.directory.join(COMPLETE)).is_ok_and(|found| found == lock_file());
+            std::fs::read_to_string(self.directory.join(COMPLETE)).is_ok_and(|found| found == LOCK_FILE);
         std::fs::create_dir_all(&self.directory)
             .map_err(|source| InstallError::Write { path: self.directory.clone(), source })?;
         for (name, text) in FILES {
@@ -79,7 +83,7 @@ impl WhatsappInstaller {
         }
         if !has_packages {
             self.download_packages().await?;
-            write(&self.directory.join(COMPLETE), lock_file())?;
+            write(&self.directory.join(COMPLETE), LOCK_FILE)?;
         }
         Ok(())
     }
@@ -106,10 +110,6 @@ impl WhatsappInstaller {
     }
 }
 
-fn lock_file() -> &'static str {
-    FILES[2].1
-}
-
 fn write(path: &Path, text: &str) -> Result<(), InstallError> {
     std::fs::write(path, text).map_err(|source| InstallError::Write { path: path.to_owned(), source })
 }
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn the_lock_file_has_the_pinned_version_and_no_registry() {
-        assert!(!lock_file().contains("\"resolved\""));
-        assert!(lock_file().contains("\"@whiskeysockets/baileys\": \"7.0.0-rc14\""));
+        assert!(!LOCK_FILE.contains("\"resolved\""));
+        assert!(LOCK_FILE.contains("\"@whiskeysockets/baileys\": \"7.0.0-rc14\""));
     }
 
     #[tokio::test]

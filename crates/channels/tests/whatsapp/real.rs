@@ -5,18 +5,20 @@ use std::path::{Path, PathBuf};
 use hob_channels::whatsapp::WhatsappProgram;
 use hob_channels::{Channel, WhatsappOptions};
 use hob_channels::{ChannelError, ChannelStatus};
+use hob_process::{Need, std_command};
 use tokio::time::{Instant, timeout};
 
 use crate::support::{WAIT_LIMIT, node, part};
 
-/// The script beside its packages, as `hob channel login whatsapp` lays them out.
+/// The scripts beside their packages, as `hob channel login whatsapp` lays them out.
 fn installed(directory: &Path) -> PathBuf {
-    let script = directory.join("bridge.mjs");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bridges/whatsapp/bridge.mjs");
-    std::fs::copy(source, &script).unwrap();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bridges/whatsapp");
+    for script in ["message_age.mjs", "bridge.mjs"] {
+        std::fs::copy(sources.join(script), directory.join(script)).unwrap();
+    }
     #[cfg(unix)]
     std::os::unix::fs::symlink(part("HOB_TEST_NODE_MODULES"), directory.join("node_modules")).unwrap();
-    script
+    directory.join("bridge.mjs")
 }
 
 #[cfg(unix)]
@@ -49,4 +51,15 @@ async fn ends_by_itself(program: &WhatsappProgram) -> bool {
     let begun = Instant::now();
     timeout(WAIT_LIMIT, whatsapp.close()).await.unwrap();
     begun.elapsed().as_secs() < 2
+}
+
+/// What needs no connection is tested without one, in Node.js.
+#[test]
+fn the_scripts_of_the_bridge_pass_their_tests() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/whatsapp/message_age.test.mjs");
+    let ran = std_command(node(), &[Need::Basics]).arg("--test").arg(tests).output().unwrap();
+    let output = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{output}");
+    let expected = "messages that are older than ten minutes are skipped";
+    assert!(output.contains(expected), "the tests did not run: {output}");
 }

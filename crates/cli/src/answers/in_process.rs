@@ -14,7 +14,7 @@ use super::complete_stream::until_done;
 use super::events::{AnswerEvent, AnswerEvents, AnswerFailure, AnswerHead, UsedPassage, WholeAnswer};
 use super::lists::ModelTable;
 use super::question::AskQuestion;
-use crate::advice;
+use crate::engine_advice;
 
 /// What an answer does next.
 enum AnswerState {
@@ -176,8 +176,8 @@ pub async fn default_model(system: &AskService) -> Result<String, AnswerFailure>
         let engine = system.engine();
         AnswerFailure::new(format!(
             "{} has no model yet. {}.",
-            advice::place(engine.key(), engine.address()),
-            advice::how_to_get_a_model(engine.key())
+            engine_advice::place(engine.key(), engine.address()),
+            engine_advice::how_to_get_a_model(engine.key())
         ))
     })
 }

@@ -9,11 +9,11 @@ use hob_config::{
     Config, EngineName, Environment, Hardware, Overwrite, WriteError, recommend, template, write_new,
 };
 
-use crate::advice;
 use crate::args::InitArgs;
 use crate::commands::{audit, block_on};
+use crate::engine_advice;
 use crate::engine_status::{EngineState, EngineStatus, check_engines};
-use crate::local;
+use crate::local_models;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::style::{GOOD, STRONG};
@@ -106,9 +106,9 @@ fn next_steps(engine: EngineName, found: &[EngineStatus]) -> Vec<String> {
     let is_inside = |status: &EngineStatus| status.engine.key() == EngineName::Embedded.as_str();
     let later = match recommended.map(|status| (&status.state, status.engine.address())) {
         Some((EngineState::Available { .. }, _)) => None,
-        Some((EngineState::OwnAddress, _)) => Some(advice::how_to_start_beside_us(key)),
-        Some((_, address)) => Some(advice::how_to_start(key, address)),
-        None => Some(advice::how_to_start(key, "")),
+        Some((EngineState::OwnAddress, _)) => Some(engine_advice::how_to_start_beside_us(key)),
+        Some((_, address)) => Some(engine_advice::how_to_start(key, address)),
+        None => Some(engine_advice::how_to_start(key, "")),
     };
     let mut steps = Vec::new();
     if let Some(how_to_start) = later {
@@ -123,7 +123,7 @@ fn next_steps(engine: EngineName, found: &[EngineStatus]) -> Vec<String> {
             )),
             None if found.iter().any(is_inside) => steps.push(format!(
                 "No installation is needed: the first question downloads a small model ({}) that Hob runs itself.",
-                local::starter_size()
+                local_models::starter_size()
             )),
             None => steps.push("No engine is running yet.".to_owned()),
         }

@@ -11,11 +11,11 @@ use hob_config::{Config, EngineName, RouterName};
 use hob_core::model::AUTO;
 use hob_engines::selection::SelectionReason;
 
-use crate::advice;
 use crate::answers::{AnswerProvider, FoundServer, ServerInfo, ServerLink, find_server};
 use crate::args::{AnsweringArgs, NetworkAccess};
 use crate::commands::{block_on, memory};
-use crate::local;
+use crate::engine_advice;
+use crate::local_models;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::settings;
@@ -26,7 +26,7 @@ const NOTICEABLE: Duration = Duration::from_millis(250);
 
 /// The options of commands that ask questions: one engine or any, and whether to download a model if there is none.
 pub fn open_options(engine: Option<EngineName>, network: NetworkAccess) -> AppOptions {
-    let (first_run, offer) = local::first_run(network);
+    let (first_run, offer) = local_models::first_run(network);
     AppOptions { engine, first_run, offer, reader: memory::reader(), ..AppOptions::default() }
 }
 
@@ -122,8 +122,11 @@ async fn server_that_answers(home: &Path, choice: &ServerChoice<'_>) -> Option<S
 fn note_fallback(app: &App, config: &Config) {
     if let SelectionReason::Fallback { instead_of: Some(key) } = &app.because {
         let engine = app.system.engine();
-        let reason = advice::passed_over(key, config);
-        output::note(format_args!("{reason}; using {}", advice::place(engine.key(), engine.address())));
+        let reason = engine_advice::passed_over(key, config);
+        output::note(format_args!(
+            "{reason}; using {}",
+            engine_advice::place(engine.key(), engine.address())
+        ));
     }
 }
 

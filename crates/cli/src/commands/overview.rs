@@ -14,9 +14,9 @@ use hob_core::{Engine, EngineError};
 use hob_engines::EnginePool;
 use tokio::time::timeout;
 
-use crate::advice;
 use crate::commands::block_on;
-use crate::local;
+use crate::engine_advice;
+use crate::local_models;
 use crate::output;
 use crate::output::style::{DIM, NAME};
 use crate::output::table;
@@ -158,7 +158,7 @@ impl OverviewState {
             AnsweringEngine::None { .. } if cfg!(feature = "embedded") => (
                 format!(
                     "No engine found. Hob will download a small built-in model ({}).",
-                    local::starter_size()
+                    local_models::starter_size()
                 ),
                 None,
             ),
@@ -174,7 +174,7 @@ impl OverviewState {
                     }
                     DefaultModelState::Auto => format!("{AUTO} (chosen for each question)"),
                 };
-                (advice::place(key, address), Some(model))
+                (engine_advice::place(key, address), Some(model))
             }
         };
         let mut facts = vec![("Server", server), ("Engine", engine)];

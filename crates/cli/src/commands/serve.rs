@@ -34,11 +34,11 @@ use self::control_answers::ControlAnswers;
 use self::control_socket::{ControlClients, ControlSocket};
 use self::reload::{ReloadedParts, RunningSettings};
 use self::settings_in_effect::{apply, warn_if_open};
-use crate::advice;
 use crate::args::ServeArgs;
 use crate::commands::{block_on, open_app};
+use crate::engine_advice;
 use crate::failure;
-use crate::local;
+use crate::local_models;
 use crate::output;
 use crate::output::number::counted;
 use crate::output::table::print_facts;
@@ -152,7 +152,7 @@ async fn serve(
 /// Prints the engine, the model and the URLs, with `--lan` a key, and a warning if anyone can use the server.
 async fn print_summary(app: &App, config: &Config, args: &ServeArgs, address: SocketAddr) -> Result<()> {
     let model = default_model(&app.system).await;
-    let trial = local::trial_note(&model);
+    let trial = local_models::trial_note(&model);
     let urls = server_urls(&config.server, address.port(), &MachineOnNetwork::detect());
     let network_key = if args.lan { Some(lan::fresh_key(&app.keys).await?) } else { None };
     let agent = app.system.agent().unwrap_or("none (directly to the engine)");
@@ -219,7 +219,7 @@ async fn default_model(system: &AskService) -> String {
 
 fn engine_line(app: &App, config: &Config) -> String {
     let engine = app.system.engine();
-    let mut place = advice::place(engine.key(), engine.address());
+    let mut place = engine_advice::place(engine.key(), engine.address());
     let others: Vec<&str> = app.system.pool().others().collect();
     if !others.is_empty() {
         place = format!("{place}, also {}", others.join(", "));
@@ -229,7 +229,7 @@ fn engine_line(app: &App, config: &Config) -> String {
     }
     match &app.because {
         SelectionReason::Fallback { instead_of: Some(key) } => {
-            format!("{place} ({})", advice::passed_over(key, config))
+            format!("{place} ({})", engine_advice::passed_over(key, config))
         }
         SelectionReason::Fallback { instead_of: None }
         | SelectionReason::Given

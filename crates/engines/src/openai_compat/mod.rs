@@ -17,6 +17,7 @@ mod legacy_logprobs;
 pub(crate) mod media;
 pub mod request;
 mod rerank;
+mod retry_without_tools;
 mod style;
 mod tokens;
 pub mod tool_calls;
@@ -84,11 +85,7 @@ impl OpenAiCompat {
             Ok(response) => return Ok((response, Vec::new())),
             Err(error) => error,
         };
-        // A conversation that is too long would fail again, or lose its tools without need.
-        let about_tools = matches!(refused, EngineError::Refused { status: 400, .. })
-            && !request.tools.is_empty()
-            && !refused.is_context_overflow();
-        if !about_tools {
+        if !retry_without_tools::is_worth_a_retry(request, &refused) {
             return Err(refused);
         }
         match self.send(request, ChatBodyOptions { tools: ToolsField::Withheld, ..options }).await {

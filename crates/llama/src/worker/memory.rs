@@ -3,7 +3,7 @@
 use super::{GrowthNeed, Worker};
 use crate::context_memory::{copy, move_memory, remove};
 use crate::kv_state;
-use crate::slots::{SlotAssignment, Token};
+use crate::prefix_cache::{SlotAssignment, Token};
 
 impl Worker<'_> {
     /// Grows the memory for one more sequence, within the limit, so that nothing must be cleared.

@@ -4,8 +4,8 @@
 
 mod batch;
 mod byte_budget;
+mod changed_file;
 mod count;
-mod look;
 mod options;
 mod walk;
 pub mod watch;
@@ -26,9 +26,9 @@ use crate::store::{MemoryStore, SourceStamp};
 use crate::types::{IndexReport, IndexWarning, MemoryError};
 use batch::Batch;
 use byte_budget::{ByteBudget, TakenBytes};
+use changed_file::{Seen, look};
+pub(crate) use changed_file::{nanoseconds, recipe, stored};
 pub use count::count;
-use look::{Seen, look};
-pub(crate) use look::{nanoseconds, recipe, stored};
 pub use options::{IndexOptions, IndexProgress, IndexProgressFn};
 use walk::{Step, walk};
 

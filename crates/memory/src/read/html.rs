@@ -1,6 +1,6 @@
 //! HTML: the visible text.
 
-use hob_text::readable::{LineKind, ReadOptions, readable_lines};
+use hob_text::html_to_text::{LineKind, ReadOptions, readable_lines};
 
 use super::draft::{Draft, Lines};
 use super::{BlockKind, Document, ReadError, ReadLimits};

@@ -18,7 +18,8 @@ use crate::blocking_pool::MAX_THREADS;
 use crate::limits::body_limit::SMALL_BODY;
 use crate::openai::{chat, completions, embeddings};
 use crate::responses::BackgroundRuns;
-use crate::state::{ServerParts, ServerStop};
+use crate::shutdown::ServerStop;
+use crate::state::ServerParts;
 
 type Handler = fn(Arc<ServerState>, Request) -> BoxFuture<'static, ApiResult<Response>>;
 

@@ -16,9 +16,9 @@ use super::blocks::{Said, WireBlock, WireContent, note_rest, unknown_kind};
 use super::thinking;
 use crate::error::{ApiError, ApiResult};
 use crate::json::over_budget;
+use crate::merged_messages;
 use crate::openai::content::split_result;
 use crate::openai::ignored_fields::IgnoredFields;
-use crate::turns;
 
 /// Claude Code's first system block, which is for Anthropic's accounting. It changes between versions and requests, and a prompt that
 /// begins differently cannot be reused from a cache.
@@ -254,7 +254,7 @@ impl Conversation {
     fn push(&mut self, origin: Option<usize>, message: Message) {
         match self.messages.last_mut() {
             Some(last) if last.role == message.role && last.role == Role::User => {
-                turns::append(&mut last.content, message.content, "\n");
+                merged_messages::append(&mut last.content, message.content, "\n");
             }
             // Calls come last in a turn, so what follows them is another one.
             Some(last)
@@ -262,9 +262,9 @@ impl Conversation {
                     && last.role == Role::Assistant
                     && last.tool_calls.is_empty() =>
             {
-                turns::append(&mut last.content, message.content, "\n");
+                merged_messages::append(&mut last.content, message.content, "\n");
                 last.tool_calls = message.tool_calls;
-                turns::append_fields(&mut last.extra, message.extra);
+                merged_messages::append_fields(&mut last.extra, message.extra);
             }
             _ => {
                 self.messages.push(message);

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::responses::echo::{Echo, EchoedFields, EchoedReasoning};
-use crate::responses::sealed::{sealed_block, sealed_text};
+use crate::responses::encrypted_reasoning::{sealed_block, sealed_text};
 
 const SUFFIX: &str = "AAAAAAAAAAAAAAAAAAAAAAAA";
 

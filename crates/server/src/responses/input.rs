@@ -5,7 +5,7 @@ use std::fmt;
 use hob_core::{Content, ContentPart, Image, Role, SealedReasoning};
 use serde_json::{Map, Value, json};
 
-use super::sealed::EncryptedContent;
+use super::encrypted_reasoning::EncryptedContent;
 use crate::error::{ApiError, ApiResult};
 use crate::openai::content::simplest;
 use crate::openai::ignored_fields::IgnoredFields;

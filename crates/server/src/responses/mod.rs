@@ -11,6 +11,7 @@ pub(crate) mod conversations;
 pub(crate) mod create;
 mod custom_tools;
 mod echo;
+mod encrypted_reasoning;
 mod event_log;
 mod events;
 #[cfg(fuzzing)]
@@ -25,7 +26,6 @@ mod open_item;
 mod output;
 mod ready_request;
 mod request;
-mod sealed;
 pub(crate) mod stored;
 mod stored_body;
 mod text_format;

@@ -6,11 +6,11 @@
 use hob_core::{SealedReasoning, TextDelta};
 
 use super::custom_tools;
+use super::encrypted_reasoning::{sealed_block, sealed_text};
 use super::numbered_events::{EventNumbers, push_event_head, push_item_head};
 use super::output::{
     ItemBody, ItemStatus, ItemType, OutputItem, push_logprobs, push_text_part, push_typed_text,
 };
-use super::sealed::{sealed_block, sealed_text};
 use crate::json::push_json;
 
 /// What follows the text in an event with a piece of it, up to the event's number.

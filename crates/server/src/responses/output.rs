@@ -4,7 +4,7 @@ use hob_core::{Answer, FinishReason, SealedReasoning, Stretch};
 use serde_json::Value;
 
 use super::custom_tools;
-use super::sealed::{sealed_block, sealed_text};
+use super::encrypted_reasoning::{sealed_block, sealed_text};
 use crate::json::push_json;
 
 /// How the items of a response are written.

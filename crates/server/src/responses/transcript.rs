@@ -12,9 +12,9 @@ use serde_json::Value;
 use super::custom_tools;
 use super::input::{Item, ItemCall, ItemKind};
 use crate::error::{ApiError, ApiResult};
+use crate::merged_messages;
 use crate::openai::content::split_result;
 use crate::openai::ignored_fields::IgnoredFields;
-use crate::turns;
 
 /// The field of a message with the reasoning.
 const REASONING: &str = "reasoning_content";
@@ -97,7 +97,7 @@ impl Transcript {
         };
         match self.messages.last_mut() {
             Some(last) if last.role == message.role && matches!(last.role, Role::System | Role::User) => {
-                turns::append(&mut last.content, message.content, "\n\n");
+                merged_messages::append(&mut last.content, message.content, "\n\n");
             }
             _ => self.messages.push(message),
         }
@@ -137,7 +137,7 @@ impl Transcript {
         let is_complete =
             |message: &Message| message.content != Content::Empty && message.tool_calls.is_empty();
         let Some(message) = self.open(is_complete) else { return };
-        turns::append(&mut message.content, content, "\n");
+        merged_messages::append(&mut message.content, content, "\n");
     }
 
     fn think(&mut self, text: &str, sealed: Option<SealedReasoning>) {

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::responses::sealed::{sealed_block, sealed_text};
+use crate::responses::encrypted_reasoning::{sealed_block, sealed_text};
 
 fn messages(items: Value) -> Vec<Message> {
     let mut ignored = IgnoredFields::default();

@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::claim_plan::RunCause;
+use crate::missed_runs::Missed;
 use crate::schedule::{Schedule, ScheduleSpec, ScheduleType, parse_zone};
-use crate::task::{DeliverTo, Missed, RunOutcome, Task, TaskLimits};
+use crate::task::{DeliverTo, RunOutcome, Task, TaskLimits};
 use crate::types::{TaskId, TaskStatus};
 
 /// The columns of [`TaskColumns`], in their order.

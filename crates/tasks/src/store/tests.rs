@@ -12,8 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::*;
 use crate::claim_plan::RETRY_BACKOFF;
 use crate::first_call::FirstCall;
+use crate::missed_runs::Missed;
 use crate::schedule::ScheduleType;
-use crate::task::{DeliverTo, Missed, NewTask, RunOutcome, Task, TaskLimits, TaskRun};
+use crate::task::{DeliverTo, NewTask, RunOutcome, Task, TaskLimits, TaskRun};
 use crate::types::{TaskChange, TaskId, TaskStatus};
 
 pub(in crate::store) fn at(text: &str) -> Timestamp {

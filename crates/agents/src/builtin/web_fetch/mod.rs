@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use async_trait::async_trait;
 use hob_core::{Effect, Permit, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
-use hob_text::{charset, readable};
+use hob_text::{charset, html_to_text};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ fn render(page: &FetchedPage) -> Result<String, ToolError> {
     let decoded = charset::decode(&page.body, page.content_type.as_deref());
     let (title, text) = match kind {
         Kind::Html => {
-            let readable = readable::readable(&decoded, &page.url);
+            let readable = html_to_text::readable(&decoded, &page.url);
             (readable.title, readable.text)
         }
         Kind::Text => (None, decoded),

@@ -9,10 +9,10 @@ use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, Selection
 
 use super::executable::is_program;
 use super::report::{CheckStatus, DoctorCheck};
-use crate::advice;
+use crate::engine_advice;
 use crate::engine_status::{EngineState, EngineStatus, is_discovered};
 use crate::failure;
-use crate::local;
+use crate::local_models;
 use crate::output::number::counted;
 
 /// The engine that would answer a question now.
@@ -66,7 +66,7 @@ pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> Doc
                         CheckStatus::Warning,
                         format!("{place}, {models}; no answer from {silent}"),
                     )
-                    .advise(advice::how_to_start(key, first))
+                    .advise(engine_advice::how_to_start(key, first))
                 }
             }
         }
@@ -77,7 +77,7 @@ pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> Doc
                     "Set a valid provider key: OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY".to_owned()
                 }
                 (Some(401 | 403), _) => format!("Set [engine.{key}] api_key to a valid key"),
-                _ if is_discovered(status.engine.as_ref()) => advice::how_to_start(key, address),
+                _ if is_discovered(status.engine.as_ref()) => engine_advice::how_to_start(key, address),
                 _ => format!("Check that {key} listens there, and read its log"),
             };
             DoctorCheck::new(key, severity, format!("{address}: {reason}")).advise(advice)
@@ -87,12 +87,12 @@ pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> Doc
                 "embedded" => "no model yet; download one with 'hob model pull smollm2-135m-instruct'",
                 _ => "no API key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)",
             };
-            missing(message.to_owned(), advice::how_to_start(key, address))
+            missing(message.to_owned(), engine_advice::how_to_start(key, address))
         }
         // vLLM's default port is Hob's own, so this is normal on a fresh machine.
         EngineState::OwnAddress => missing(
             format!("skipped, port {} is Hob's own port", config.server.port),
-            advice::how_to_part(key),
+            engine_advice::how_to_part(key),
         ),
         EngineState::NotResponding
             if key == EngineName::Llamacpp.as_str() && config.engine.llamacpp.binary_path.is_some() =>
@@ -104,7 +104,7 @@ pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> Doc
             )
         }
         EngineState::NotResponding => {
-            missing(format!("{address} does not answer"), advice::how_to_start(key, address))
+            missing(format!("{address} does not answer"), engine_advice::how_to_start(key, address))
         }
     }
 }
@@ -126,7 +126,7 @@ pub fn check_unmade(error: EngineError) -> DoctorCheck {
 
 /// Model files of the embedded engine that cannot be loaded.
 pub fn check_files(config: &Config, home: &Path) -> Vec<DoctorCheck> {
-    let broken = local::broken_models(config, home).into_iter();
+    let broken = local_models::broken_models(config, home).into_iter();
     let check = broken.map(|(id, problem)| {
         DoctorCheck::new(
             EngineName::Embedded.as_str(),
@@ -212,7 +212,7 @@ pub fn check_choice<'a>(
         None if !is_default_missed && has_embedded(found) => {
             let message = format!(
                 "no engine is running; the first question downloads a small built-in model ({})",
-                local::starter_size()
+                local_models::starter_size()
             );
             let check = DoctorCheck::new(NAME, CheckStatus::Good, message).advise(
                 "Download it now with 'hob model pull smollm2-135m-instruct', or start an engine, e.g. with 'ollama serve'",
@@ -234,8 +234,8 @@ fn how_to_have(key: &str, found: &[EngineStatus]) -> String {
     let status = found.iter().find(|status| status.engine.key() == key);
     let is_ours = status.is_some_and(|status| matches!(status.state, EngineState::OwnAddress));
     match is_ours {
-        true => advice::how_to_start_beside_us(key),
-        false => advice::how_to_start(key, status.map_or("", |status| status.engine.address())),
+        true => engine_advice::how_to_start_beside_us(key),
+        false => engine_advice::how_to_start(key, status.map_or("", |status| status.engine.address())),
     }
 }
 
@@ -283,10 +283,10 @@ fn beside(chosen: &Arc<dyn Engine>, config: &Config) -> String {
 fn remedy(none: &NoEngine) -> String {
     match none {
         NoEngine::UnknownKey { known, .. } => format!("Set [engine] default to one of {}", known.join(", ")),
-        NoEngine::Given(RejectedEngine { key, address, .. }) => advice::how_to_start(key, address),
+        NoEngine::Given(RejectedEngine { key, address, .. }) => engine_advice::how_to_start(key, address),
         NoEngine::NoneHealthy { tried } => match tried.first() {
             Some(RejectedEngine { key, address, .. }) => {
-                format!("{key} is tried first. {}", advice::how_to_start(key, address))
+                format!("{key} is tried first. {}", engine_advice::how_to_start(key, address))
             }
             None => "Configure an engine in [engine]".to_owned(),
         },

@@ -33,7 +33,7 @@ use self::report::{CheckStatus, DoctorCheck, DoctorReport};
 use crate::args::DoctorArgs;
 use crate::commands::block_on;
 use crate::engine_status::check_engines;
-use crate::local;
+use crate::local_models;
 use crate::named_keys::NamedKeys;
 use crate::output::progress::Spinner;
 use crate::server_urls::MachineOnNetwork;
@@ -104,7 +104,8 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
     let is_default_missed =
         Databases::open(config, home).map_or(true, |databases| is_default_missed(config, &databases.hob));
     // Hob downloads a model only if no engine answers.
-    let can_fetch = chosen.is_err() && !is_default_missed && local::can_fetch_starter(config, home).await;
+    let can_fetch =
+        chosen.is_err() && !is_default_missed && local_models::can_fetch_starter(config, home).await;
     let expectations = engines::EngineExpectations { config, is_default_missed, can_fetch };
     checks.extend(found.iter().map(|status| engines::check(status, expectations)));
     checks.extend(engines::check_files(config, home));

@@ -4,8 +4,8 @@ use hob_core::model::AUTO;
 use hob_core::{Engine, ModelInfo, ModelKind};
 
 use super::report::{CheckStatus, DoctorCheck};
-use crate::advice;
-use crate::local;
+use crate::engine_advice;
+use crate::local_models;
 use crate::output::text::one_line;
 
 const NAME: &str = "model";
@@ -20,7 +20,7 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
         Some(offered) => {
             format!("Choose one of its models: [intelligence] default_model = \"{}\"", one_line(&offered.id))
         }
-        None => advice::how_to_get_a_model(key).to_owned(),
+        None => engine_advice::how_to_get_a_model(key).to_owned(),
     };
     // 'auto' without any model counts as no model.
     let wanted = wanted.filter(|wanted| *wanted != AUTO || offered.is_some());
@@ -59,7 +59,7 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
             ),
             None => {
                 let check = DoctorCheck::new(NAME, CheckStatus::Bad, format!("{key} has no model"));
-                (false, check.advise(advice::how_to_get_a_model(key)))
+                (false, check.advise(engine_advice::how_to_get_a_model(key)))
             }
         },
         (None, None) => {
@@ -76,7 +76,7 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
 /// A model that answers, where it comes from, and a hint if it is the starter model.
 fn described(model: &str, origin: &str) -> String {
     let name = one_line(model);
-    match local::trial_note(&name) {
+    match local_models::trial_note(&name) {
         Some(trial) => format!("{name}{origin}\n{trial}"),
         None => format!("{name}{origin}"),
     }

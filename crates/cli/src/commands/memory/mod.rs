@@ -27,7 +27,7 @@ use hob_memory::MemoryService;
 
 use crate::args::{MemoryCommand, NetworkAccess};
 use crate::commands::block_on;
-use crate::local;
+use crate::local_models;
 use crate::settings;
 use crate::signals::Signals;
 
@@ -63,7 +63,7 @@ fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<MemoryServic
 }
 
 fn memory_in(databases: Databases, config: &Config, network: NetworkAccess) -> Result<Arc<MemoryService>> {
-    let first_use = local::first_vectors(network);
+    let first_use = local_models::first_vectors(network);
     let wiring = MemoryWiring { reader: reader(), first_use, ..MemoryWiring::default() };
     Ok(open_memory(config, &settings::home()?, databases.memory, wiring)?)
 }

@@ -18,7 +18,7 @@ use super::available::abilities;
 use super::entry_info::{memory_facts, memory_json};
 use super::list::describe;
 use super::{check_all_engines, entry_info};
-use crate::advice;
+use crate::engine_advice;
 use crate::engine_status::{EngineState, EngineStatus};
 use crate::output::number::{memory, tokens, weights};
 use crate::output::table::print_facts;
@@ -159,7 +159,7 @@ impl ModelOnEngine<'_> {
         let stored = self.stored.as_ref();
         let mut facts = vec![
             ("Model", Some(self.model.id.clone())),
-            ("Engine", Some(advice::place(self.engine, self.address))),
+            ("Engine", Some(engine_advice::place(self.engine, self.address))),
             ("Family", details.family.or_else(|| stored?.family.clone())),
             ("Parameters", self.parameters().map(weights)),
             ("Quantisation", quantization),

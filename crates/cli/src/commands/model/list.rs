@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{asked, check_all_engines, chosen, silent};
 use crate::engine_status::{EngineState, EngineStatus};
-use crate::local;
+use crate::local_models;
 use crate::output::number::{memory, tokens, weights};
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
@@ -49,7 +49,7 @@ pub async fn run(config: &Config, format: OutputFormat) -> Result<ExitCode> {
         OutputFormat::Text => {
             print(&listed)?;
             let default = listed.iter().find(|row| row.is_default);
-            if let Some(trial) = default.and_then(|row| local::trial_note(&row.model.id)) {
+            if let Some(trial) = default.and_then(|row| local_models::trial_note(&row.model.id)) {
                 output::note(trial);
             }
         }

@@ -21,7 +21,7 @@ use crate::args::{ModelCommand, NetworkAccess};
 use crate::change_notice::{ChangedPart, tell_servers};
 use crate::commands::{audit, block_on};
 use crate::engine_status::{EngineState, EngineStatus, check_engines};
-use crate::local;
+use crate::local_models;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::question::{is_interactive, yes_or_no};
@@ -41,18 +41,18 @@ pub fn run(command: ModelCommand) -> Result<ExitCode> {
         ModelCommand::Pull { model, offline } => block_on(download(&config, &model, offline.into())),
         ModelCommand::Use { model } => block_on(use_model::run(&config, &model)),
         ModelCommand::Rm { model } => {
-            let code = local::remove(&config, &model)?;
+            let code = local_models::remove(&config, &model)?;
             audit::note(&settings::databases(&config)?, "model.delete", &model);
             tell_servers(ChangedPart::Models);
             Ok(code)
         }
-        ModelCommand::Tune { model, always } => block_on(local::tune(&config, &model, always)),
+        ModelCommand::Tune { model, always } => block_on(local_models::tune(&config, &model, always)),
     }
 }
 
 /// Downloads a model: by Hob itself, or by Ollama.
 async fn download(config: &Config, name: &str, network: NetworkAccess) -> Result<ExitCode> {
-    let code = match local::pull(config, name, network).await? {
+    let code = match local_models::pull(config, name, network).await? {
         Some(code) => code,
         None => pull::run(config, name).await?,
     };
@@ -77,7 +77,7 @@ pub async fn find_or_download(config: &Config, name: &str) -> Result<Result<Usab
         return Ok(Ok(usable));
     }
     let entry = hob_models::catalogue::find(name);
-    let size = entry.map_or_else(String::new, |entry| format!(" ({})", local::download_of(entry)));
+    let size = entry.map_or_else(String::new, |entry| format!(" ({})", local_models::download_of(entry)));
     if !is_interactive() {
         bail!("no engine has the model '{name}'. Download it with 'hob model pull {name}'{size}.");
     }

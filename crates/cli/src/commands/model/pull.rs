@@ -16,7 +16,7 @@ use hob_core::Engine;
 use self::bars::LayerBars;
 use self::display::PullDisplay;
 use self::lines::LayerLines;
-use crate::advice;
+use crate::engine_advice;
 use crate::output;
 use crate::signals::Signals;
 
@@ -27,7 +27,7 @@ pub async fn run(config: &Config, model: &str) -> Result<ExitCode> {
         bail!(
             "Unknown model '{model}'. 'hob model search {model}' looks for it; or start Ollama to pull from its library. Ollama \
              does not answer on {address}. {}.",
-            advice::how_to_start(ollama.key(), address)
+            engine_advice::how_to_start(ollama.key(), address)
         );
     }
     let mut signals = Signals::listen()?;

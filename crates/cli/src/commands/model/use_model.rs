@@ -15,7 +15,7 @@ use crate::args::NetworkAccess;
 use crate::commands::audit;
 use crate::commands::reload::reload_running;
 use crate::engine_status::EngineStatus;
-use crate::local;
+use crate::local_models;
 use crate::output;
 use crate::output::text::one_line;
 use crate::settings;
@@ -58,9 +58,9 @@ async fn find_or_expect(config: &Config, name: &str, entry: &CatalogueEntry) -> 
     }
     output::warning(format_args!(
         "No engine has {name} yet. Download it with 'hob model pull {name}' ({}).",
-        local::download_of(entry)
+        local_models::download_of(entry)
     ));
-    let is_own = local::own_source(config, name, NetworkAccess::Online).await?.is_some();
+    let is_own = local_models::own_source(config, name, NetworkAccess::Online).await?.is_some();
     Ok(if is_own { entry.name } else { name }.to_owned())
 }
 

@@ -8,10 +8,10 @@ use hob_app::startup::identity::open_identity;
 use hob_tasks::TaskStatus;
 
 use super::run_settings;
-use crate::advice;
 use crate::answers::{FoundServer, find_server};
 use crate::args::SchedulerStartArgs;
 use crate::commands::open_app;
+use crate::engine_advice;
 use crate::failure::with_advice;
 use crate::output;
 use crate::output::number::counted;
@@ -63,7 +63,7 @@ async fn print_summary(app: &App) -> Result<()> {
         Some(format!("{}, {}", task.id, time::next_run(at, service.now(), &task.schedule.zone)))
     });
     print_facts(&[
-        ("Engine", advice::place(engine.key(), engine.address())),
+        ("Engine", engine_advice::place(engine.key(), engine.address())),
         ("Tasks", counted(tasks.len(), "active task")),
         ("Next", next.unwrap_or_else(|| "none".to_owned())),
     ])?;

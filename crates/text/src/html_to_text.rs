@@ -359,5 +359,5 @@ fn is_space(character: char) -> bool {
 }
 
 #[cfg(test)]
-#[path = "readable_tests.rs"]
+#[path = "html_to_text_tests.rs"]
 mod tests;

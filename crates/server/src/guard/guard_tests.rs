@@ -1,3 +1,6 @@
+use std::net::Ipv4Addr;
+
+use axum::http::Version;
 use axum::response::IntoResponse;
 
 use super::*;

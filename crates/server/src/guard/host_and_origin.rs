@@ -1,5 +1,5 @@
-//! Which requests the server accepts: a guard against DNS rebinding, and the optional key. It also finds out how a request got
-//! here: without a key, a forwarded request is not the owner's.
+//! The check of `Host` and `Origin` against hostile websites that are open in the owner's browser, and against DNS rebinding. It also
+//! finds out how a request got here: without a key, a forwarded request is not the owner's.
 //!
 //! A web page can make a browser send requests to this machine under a host name of the page's choice. The page cannot set the
 //! `Host` and `Origin` headers, so the guard refuses foreign names in them. An IP address cannot be rebound, so it is accepted
@@ -7,63 +7,20 @@
 //! network: another machine there could claim one of them, and show a page under it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::time::{Duration, Instant};
 
-use axum::http::{HeaderMap, HeaderName, Method, Request, Version, header};
+use axum::http::{HeaderMap, Request, Version, header};
 use hob_config::ServerConfig;
-use hob_keys::{IdentityService, KeyCheck, KeyService, SECRET_PREFIX, looks_like_token};
-use secrecy::{ExposeSecret, SecretString};
-use subtle::ConstantTimeEq;
 use url::{Host, Url};
 
-use crate::caller::{Proof, RequestOrigin, is_local};
+use crate::caller::RequestOrigin;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::key_backoff::KeyBackoff;
 
-/// Anthropic's header for the key.
-const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-
-/// Paths that need no key: load balancers have none, and the pages contain no data and ask for the key themselves.
-const PATHS_WITHOUT_KEY: &[&str] = &[
-    "/health",
-    "/health/live",
-    "/health/ready",
-    "/",
-    "/chat",
-    "/chat/",
-    "/documents",
-    "/tasks",
-    "/channels",
-    "/models",
-    "/dashboard",
-    "/team",
-    "/settings",
-];
-
-/// What the guard found out about a request that it accepts.
-#[derive(Debug)]
-pub(crate) struct Accepted {
-    pub(crate) origin: RequestOrigin,
-    pub(crate) proof: Proof,
-}
-
-/// What knows callers besides the key of the configuration.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct CallerSources<'a> {
-    /// The named keys.
-    pub(crate) keys: Option<&'a KeyService>,
-    /// Tokens of an identity provider.
-    pub(crate) identity: Option<&'a IdentityService>,
-}
-
-/// The checks of the configuration that is in use.
-pub(crate) struct Guard {
-    api_key: Option<SecretString>,
+/// The names under which requests may call this server, and the pages that may call it.
+pub(super) struct OriginCheck {
     allowed_hosts: Vec<String>,
     /// The names of this machine on its own network, which are accepted as a `Host` only.
     machine_names: Vec<String>,
     cors_origins: Vec<String>,
-    backoff: KeyBackoff,
 }
 
 /// What the host name of a request says about its way here.
@@ -76,28 +33,17 @@ enum HostKind {
     Unknown,
 }
 
-impl Guard {
-    /// A guard for a machine that has these names on its own network.
-    pub(crate) fn new(config: &ServerConfig, machine_names: Vec<String>) -> Self {
+impl OriginCheck {
+    /// A check for a machine that has these names on its own network.
+    pub(super) fn new(config: &ServerConfig, machine_names: Vec<String>) -> Self {
         let mut allowed_hosts = config.allowed_hosts.clone();
         // A host name to listen on is also a name for requests.
         allowed_hosts.push(config.host.to_ascii_lowercase());
-        Guard {
-            api_key: config.api_key.clone(),
-            allowed_hosts,
-            machine_names,
-            cors_origins: config.cors_origins.clone(),
-            backoff: KeyBackoff::new(),
-        }
+        OriginCheck { allowed_hosts, machine_names, cors_origins: config.cors_origins.clone() }
     }
 
-    /// Accepts a request of `peer`, or returns why not.
-    pub(crate) fn check<B>(
-        &self,
-        request: &Request<B>,
-        peer: IpAddr,
-        sources: CallerSources<'_>,
-    ) -> ApiResult<Accepted> {
+    /// How an accepted request got here, or why it is refused.
+    pub(super) fn check<B>(&self, request: &Request<B>) -> ApiResult<RequestOrigin> {
         let headers = request.headers();
         let host = named_host(request)?;
         let host_kind = self.check_host(host)?;
@@ -108,24 +54,10 @@ impl Guard {
                 || request.version() < Version::HTTP_11
                 || is_forwarded(headers)
         };
-        let origin = match origin {
+        Ok(match origin {
             RequestOrigin::Direct if is_forwarded() => RequestOrigin::Forwarded,
             origin => origin,
-        };
-        let proof = match needs_key(request) {
-            true => self.check_key(headers, peer, origin, sources)?,
-            // No key was checked, so none is proven.
-            false => Proof::None,
-        };
-        Ok(Accepted { origin, proof })
-    }
-
-    /// The answer to a wrong key, after a delay if there were too many.
-    pub(crate) async fn delay_wrong_key(&self, error: ApiError, peer: IpAddr) -> ApiError {
-        match self.backoff.hold_back(peer).await {
-            true => error,
-            false => ApiError::too_many_wrong_keys(Duration::from_secs(1)),
-        }
+        })
     }
 
     fn check_host(&self, host: Option<&str>) -> ApiResult<HostKind> {
@@ -169,69 +101,6 @@ impl Guard {
         is_loopback || is_our_name || called_alike() == Some(true)
     }
 
-    fn check_key(
-        &self,
-        headers: &HeaderMap,
-        peer: IpAddr,
-        origin: RequestOrigin,
-        sources: CallerSources<'_>,
-    ) -> ApiResult<Proof> {
-        let CallerSources { keys, identity } = sources;
-        let has_named = keys.is_some_and(|keys| keys.snapshot().has_keys());
-        if self.api_key.is_none() && !has_named && identity.is_none() {
-            return Ok(Proof::None);
-        }
-        // Before the wait for wrong keys: behind a proxy, all callers have one address, and a signature cannot be guessed.
-        if let Some(identity) = identity
-            && let Some(token) = sent_token(headers, identity)?
-        {
-            return identity.check(token).map(Proof::NamedKey).map_err(ApiError::identity_refused);
-        }
-        let now = Instant::now();
-        if let Some(wait) = self.backoff.refused_for(peer, now) {
-            return Err(ApiError::too_many_wrong_keys(wait));
-        }
-        let sent = sent_key(headers).trim();
-        let is_owners = self
-            .api_key
-            .as_ref()
-            .is_some_and(|expected| sent.as_bytes().ct_eq(expected.expose_secret().as_bytes()).into());
-        if is_owners {
-            self.backoff.was_right(peer);
-            return Ok(Proof::OwnerKey);
-        }
-        match keys.map(|keys| keys.check(sent)) {
-            Some(KeyCheck::Valid(key)) => {
-                self.backoff.was_right(peer);
-                return Ok(Proof::NamedKey(key));
-            }
-            Some(KeyCheck::Invalid { name, why }) => return Err(ApiError::invalid_key(&name, why)),
-            Some(KeyCheck::Unread) => return Err(ApiError::keys_unread()),
-            Some(KeyCheck::Unknown) | None => {}
-        }
-        // A proxy that adds tokens is often on this machine, and then what it forwards without one is not the owner's.
-        let is_behind_proxy = identity.is_some_and(|identity| identity.header().is_some());
-        // Clients on this machine often send a key that means nothing. A wrong named key is a mistake.
-        if self.api_key.is_none()
-            && is_local(peer, origin)
-            && !is_behind_proxy
-            && !sent.starts_with(SECRET_PREFIX)
-        {
-            return Ok(Proof::None);
-        }
-        // A request without a key is not a guess: programs learn that way that a key is needed.
-        if headers.contains_key(header::AUTHORIZATION) || headers.contains_key(X_API_KEY) {
-            self.backoff.was_wrong(peer, now);
-        }
-        Err(match identity {
-            Some(identity) if sent.is_empty() => {
-                ApiError::missing_token(identity.issuer(), identity.header())
-            }
-            None if sent.is_empty() => ApiError::missing_key(has_named),
-            Some(_) | None => ApiError::wrong_key(has_named),
-        })
-    }
-
     /// An IP address cannot be rebound, and `localhost` is this machine. No page of another network can have the machine's own name, or its
     /// name in multicast DNS. Other names must be in the configuration.
     fn host_kind(&self, host: &str) -> HostKind {
@@ -256,37 +125,6 @@ impl Guard {
 
     fn is_our_name(&self, name: &str) -> bool {
         is_localhost(name) || self.allowed_hosts.iter().any(|allowed| allowed == name)
-    }
-}
-
-/// Whether a server with a key asks for it.
-fn needs_key<B>(request: &Request<B>) -> bool {
-    // A preflight request has no key.
-    let is_preflight = request.method() == Method::OPTIONS && request.headers().contains_key(header::ORIGIN);
-    !is_preflight && !PATHS_WITHOUT_KEY.contains(&request.uri().path())
-}
-
-/// The key of a request: the bearer token, or Anthropic's header.
-fn sent_key(headers: &HeaderMap) -> &str {
-    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let bearer = text(header::AUTHORIZATION)
-        .and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("bearer ")));
-    bearer.or_else(|| text(X_API_KEY)).unwrap_or_default()
-}
-
-/// The token of a request: in the header of the proxy if there is one, else where keys are.
-fn sent_token<'a>(headers: &'a HeaderMap, identity: &IdentityService) -> ApiResult<Option<&'a str>> {
-    let Some(name) = identity.header() else {
-        return Ok(Some(sent_key(headers).trim()).filter(|sent| looks_like_token(sent)));
-    };
-    let mut sent = headers.get_all(name).iter();
-    match (sent.next(), sent.next()) {
-        (None, _) => Ok(None),
-        (Some(token), None) => {
-            let token = token.to_str().unwrap_or_default().trim();
-            Ok(Some(token.strip_prefix("Bearer ").unwrap_or(token)))
-        }
-        (Some(_), Some(_)) => Err(ApiError::several_tokens(name)),
     }
 }
 
@@ -355,7 +193,3 @@ fn host_of(authority: &str) -> &str {
         _ => authority,
     }
 }
-
-#[cfg(test)]
-#[path = "guard_tests.rs"]
-mod tests;
