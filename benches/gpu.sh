@@ -171,6 +171,6 @@ if len(figures) == 2:
     for width, mine in figures["hob"].items():
         theirs = figures["llama-server"][width]
         print(f"{width:>3} streams: hob {mine['tokens_per_second']:8.1f}, llama-server {theirs['tokens_per_second']:8.1f} tokens/s: {mine['tokens_per_second'] / theirs['tokens_per_second']:.2f}; "
-              f"first token {mine['first_token_ms']:.0f} and {theirs['first_token_ms']:.0f} ms")
+              f"after the first token {mine['writing_per_second']:8.1f} and {theirs['writing_per_second']:8.1f}; first token {mine['first_token_ms']:.0f} and {theirs['first_token_ms']:.0f} ms")
 END
 say "done: $out"

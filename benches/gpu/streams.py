@@ -1,4 +1,4 @@
-"""Streamed chats against one server: tokens per second and the time to the first token, at several widths.
+"""Streamed chats against one server: tokens per second, with prompts and without, and the time to the first token, at several widths.
 
     streams.py URL MODEL OUT.json [--tokens 128] [--widths 1,8,32] [--rounds 3] [--words 40]
 
@@ -76,6 +76,8 @@ def measure(url, model, width, options, seed):
     seconds = max(ended for _, _, ended, _ in answers) - began
     return {
         "tokens_per_second": sum(tokens for tokens, _, _, _ in answers) / seconds,
+        # Without prompts: what llama.cpp's batch benchmark measures.
+        "writing_per_second": sum((tokens - 1) / (ended - began - first) for tokens, first, ended, error in answers if not error),
         "first_token_ms": 1000 * statistics.median(first for _, first, _, _ in answers),
         "tokens": sum(tokens for tokens, _, _, _ in answers),
         "errors": errors[:2],
@@ -99,10 +101,11 @@ def main():
         rounds = [measure(url, options.model, width, options, 100 * width + number) for number in range(options.rounds)]
         figures[width] = {
             "tokens_per_second": statistics.median(one["tokens_per_second"] for one in rounds),
+            "writing_per_second": statistics.median(one["writing_per_second"] for one in rounds),
             "first_token_ms": statistics.median(one["first_token_ms"] for one in rounds),
             "rounds": rounds,
         }
-        print(f"{width:3} streams: {figures[width]['tokens_per_second']:8.1f} tokens/s, first token {figures[width]['first_token_ms']:7.1f} ms, "
+        print(f"{width:3} streams: {figures[width]['tokens_per_second']:8.1f} tokens/s, {figures[width]['writing_per_second']:8.1f} after the first, first token {figures[width]['first_token_ms']:7.1f} ms, "
               f"rounds {[round(one['tokens_per_second']) for one in rounds]} {[one['errors'] for one in rounds if one['errors']][:1] or ''}", flush=True)
     with open(options.out, "w") as file:
         json.dump(figures, file, indent=1)

@@ -30,6 +30,21 @@ absolute() {
     esac
 }
 
+# Begins to fetch what tests use, while the compiler works. finish_parts shows what failed, by doing it again.
+begin_parts() {
+    say 'fetching test parts meanwhile'
+    { install_containers; "$python" "$root/tests/parts/install.py" "$cache/parts"; } >"$cache/parts.log" 2>&1 &
+    parts_fetch=$!
+    trap 'kill "$parts_fetch" 2>/dev/null || true' EXIT
+}
+
+finish_parts() {
+    wait "$parts_fetch" || true
+    trap - EXIT
+    install_containers
+    install_parts
+}
+
 # Installs the real parts for tests and sets the variables that name them; see tests/parts.
 install_parts() {
     local found

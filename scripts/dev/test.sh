@@ -32,12 +32,12 @@ cmd_test() {
         ;;
     esac
     install_missing list_needs_of_building list_needs_of_testing
-    install_containers
     ensure_rust
-    step 'test parts' install_parts
     cd "$root"
     use_clippy
-    if [ $# -eq 0 ]; then lint; fi
+    begin_parts
+    if [ $# -eq 0 ]; then lint; else step 'building the tests' cargo test --workspace --no-run; fi
+    step 'test parts' finish_parts
     local recorded=''
     if cargo nextest --version >/dev/null 2>&1; then
         # Many tests wait for sockets and processes, so that one for each core leaves cores idle.
