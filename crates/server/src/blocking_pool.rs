@@ -1,12 +1,11 @@
-//! Blocking or long work of the server, in one pool for all worker threads. The limit holds for the whole server, and no thread
-//! waits while others have free slots.
+//! Blocking or long work of the server. The limit holds for all worker threads together, and no thread waits while others have
+//! free slots. The threads are those of `hob_db::spawn_blocking`.
 
 use std::future;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use hob_core::LogScope;
-use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 /// Jobs that run at once; others wait.
@@ -14,15 +13,12 @@ pub(crate) const MAX_THREADS: usize = 16;
 
 /// Runs blocking jobs.
 pub(crate) struct BlockingPool {
-    /// The server's runtime, not that of a worker thread.
-    runtime: Handle,
     slots: Arc<Semaphore>,
 }
 
 impl BlockingPool {
-    /// Uses the current runtime.
     pub(crate) fn new() -> Self {
-        BlockingPool { runtime: Handle::current(), slots: Arc::new(Semaphore::new(MAX_THREADS)) }
+        BlockingPool { slots: Arc::new(Semaphore::new(MAX_THREADS)) }
     }
 
     /// Runs `work`. A caller that leaves before it starts cancels it; once started it runs to its end.
@@ -30,7 +26,7 @@ impl BlockingPool {
         // The semaphore is never closed.
         let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
         let mut log_scope = LogScope::current();
-        let done = self.runtime.spawn_blocking(move || {
+        let done = hob_db::spawn_blocking(move || {
             let _slot = slot;
             log_scope.run(work)
         });
