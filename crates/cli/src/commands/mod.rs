@@ -45,6 +45,9 @@ use anyhow::{Context, Result};
 
 use crate::args::{Args, CliCommand};
 
+/// Blocking threads of the program's own runtime: its services in the background, and commands. The connections of a server have theirs.
+const MAX_BLOCKING_THREADS: usize = 64;
+
 /// The time limit for background work at the end of a command.
 const LAST_BREATH: Duration = Duration::from_secs(1);
 
@@ -89,6 +92,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .max_blocking_threads(MAX_BLOCKING_THREADS)
         .build()
         .context("cannot start the runtime")?;
     let outcome = runtime.block_on(future);
