@@ -117,7 +117,7 @@ prepare_special_build() {
 test_interleavings() {
     prepare_special_build interleavings "$1"
     export RUSTFLAGS='--cfg shuttle' HOB_INTERLEAVINGS=$1
-    step "threads in $1 orders" cargo test -p hob-core -p hob-db -p hob-engines -p hob-keys -p hob-sync --lib interleavings
+    step "threads in $1 orders" cargo test -p hob-core -p hob-db -p hob-engines -p hob-keys --lib interleavings
     step "slots of the server and threads of the embedded engine in $1 orders" \
         cargo test -p hob-sync --test concurrency_limit --test sampling_threads
     say "./dev test --interleavings: passed in $SECONDS s"

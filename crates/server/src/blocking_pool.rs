@@ -1,11 +1,12 @@
-//! Blocking or long work of the server. The limit holds for all worker threads together, and no thread waits while others have
-//! free slots. The threads are those of `hob_db::spawn_blocking`.
+//! Blocking or long work of the server, in one pool for all worker threads. The limit holds for the whole server, and no thread
+//! waits while others have free slots.
 
 use std::future;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use hob_core::LogScope;
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 /// Jobs that run at once; others wait.
@@ -13,12 +14,15 @@ pub(crate) const MAX_THREADS: usize = 16;
 
 /// Runs blocking jobs.
 pub(crate) struct BlockingPool {
+    /// The server's runtime, not that of a worker thread.
+    runtime: Handle,
     slots: Arc<Semaphore>,
 }
 
 impl BlockingPool {
+    /// Uses the current runtime.
     pub(crate) fn new() -> Self {
-        BlockingPool { slots: Arc::new(Semaphore::new(MAX_THREADS)) }
+        BlockingPool { runtime: Handle::current(), slots: Arc::new(Semaphore::new(MAX_THREADS)) }
     }
 
     /// Runs `work`. A caller that leaves before it starts cancels it; once started it runs to its end.
@@ -26,7 +30,7 @@ impl BlockingPool {
         // The semaphore is never closed.
         let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
         let mut log_scope = LogScope::current();
-        let done = hob_db::spawn_blocking(move || {
+        let done = self.runtime.spawn_blocking(move || {
             let _slot = slot;
             log_scope.run(work)
         });

@@ -4,16 +4,15 @@
 //! (`./dev bench proxy --cpu`, November 2026, medians of six runs of the same build): with tokio's multi-thread runtime, Hob uses
 //! 1.1 times the processor time for a request and the same for a stream.
 //!
-//! Calls that block, such as those of a database, run on other threads, which all of these share.
+//! Calls that block, such as those of a database, run on the blocking threads of the server's runtime (`hob_db::spawn_blocking`). With
+//! a set of its own, each of these threads would keep as many as its largest burst of calls needed.
 
 use std::io;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, available_parallelism};
-use std::time::Duration;
 
-use hob_sync::{ThreadPool, ThreadPoolOptions};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -21,12 +20,7 @@ use tokio_util::task::TaskTracker;
 /// More threads would only compete in the kernel.
 const MAX_WORKERS: usize = 16;
 
-/// The threads for blocking calls of all connections (`hob_db::spawn_blocking`). There are as many as calls run at the same time. While
-/// a database does not answer, each of its callers holds one, so the limit is far above what is usual.
-const BLOCKING_CALLS: ThreadPoolOptions =
-    ThreadPoolOptions { name: "blocking", max_threads: 128, idle_timeout: Duration::from_secs(10) };
-
-/// Blocking threads of all runtimes together, and of one. Libraries and tools use them, for DNS lookups and files.
+/// Blocking threads of all these runtimes together, and of one. Libraries and tools use them, for DNS lookups and files.
 const MAX_RUNTIME_THREADS: usize = 256;
 const MAX_THREADS_OF_RUNTIME: usize = 32;
 
@@ -51,18 +45,18 @@ impl Drop for ConnectionCount {
 }
 
 impl WorkerThreads {
-    /// Starts one thread for each processor.
+    /// Starts one thread for each processor. Their blocking calls run on threads of the current runtime.
     pub(crate) fn start() -> io::Result<Self> {
         let stop = CancellationToken::new();
         // If one thread does not start, this stops the others.
         let guard = stop.clone().drop_guard();
         let count = available_parallelism().map_or(1, NonZero::get).min(MAX_WORKERS);
-        let blocking = Arc::new(ThreadPool::new(BLOCKING_CALLS));
+        let server = Handle::current();
         let workers = match cfg!(simulation) {
             // A simulated machine has one thread, which runs the server already.
-            true => vec![Worker { runtime: Handle::current(), connections: Arc::default() }],
+            true => vec![Worker { runtime: server, connections: Arc::default() }],
             false => (0..count)
-                .map(|_| Worker::start(count, Arc::clone(&blocking), stop.clone()))
+                .map(|_| Worker::start(count, server.clone(), stop.clone()))
                 .collect::<io::Result<_>>()?,
         };
         Ok(WorkerThreads { workers, _stop: guard })
@@ -83,15 +77,15 @@ impl WorkerThreads {
 }
 
 impl Worker {
-    /// Starts one of `count` threads.
-    fn start(count: usize, blocking: Arc<ThreadPool>, stop: CancellationToken) -> io::Result<Self> {
+    /// Starts one of `count` threads, which uses the blocking threads of `server`.
+    fn start(count: usize, server: Handle, stop: CancellationToken) -> io::Result<Self> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(threads_of_runtime(count))
             .build()?;
         let handle = runtime.handle().clone();
         let thread = thread::Builder::new().name("connections".to_owned());
-        thread.spawn(move || run(runtime, blocking, &stop))?;
+        thread.spawn(move || run(runtime, server, &stop))?;
         Ok(Worker { runtime: handle, connections: Arc::default() })
     }
 }
@@ -101,8 +95,8 @@ fn threads_of_runtime(count: usize) -> usize {
     (MAX_RUNTIME_THREADS / count).min(MAX_THREADS_OF_RUNTIME)
 }
 
-fn run(runtime: Runtime, blocking: Arc<ThreadPool>, stop: &CancellationToken) {
-    hob_db::share_blocking_threads(blocking);
+fn run(runtime: Runtime, server: Handle, stop: &CancellationToken) {
+    hob_db::share_blocking_threads(server);
     runtime.block_on(stop.cancelled());
     // A DNS lookup must not delay the shutdown.
     runtime.shutdown_background();
@@ -110,41 +104,25 @@ fn run(runtime: Runtime, blocking: Arc<ThreadPool>, stop: &CancellationToken) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-    use std::thread::ThreadId;
-
-    use tokio::sync::mpsc;
-
     use super::*;
-    use crate::blocking_pool::BlockingPool;
 
-    /// The threads on which each worker thread runs some calls, one after the other.
-    async fn threads_of_calls<F: Future<Output = ThreadId> + Send + 'static>(
-        workers: &WorkerThreads,
-        call: impl Fn() -> F,
-    ) -> HashSet<ThreadId> {
-        let mut threads = HashSet::new();
-        for worker in workers.workers.iter().chain(&workers.workers) {
-            let (sender, mut receiver) = mpsc::channel(1);
-            let call = call();
-            worker.runtime.spawn(async move { sender.send(call.await).await });
-            threads.insert(receiver.recv().await.expect("a thread"));
-        }
-        threads
+    /// The name of the thread that runs a blocking call of a connection.
+    async fn thread_of_call() -> Option<String> {
+        let call = hob_db::spawn_blocking(|| thread::current().name().map(str::to_owned));
+        call.await.expect("a call")
     }
 
-    #[tokio::test]
-    async fn blocking_calls_of_all_worker_threads_share_their_threads() {
-        let workers = WorkerThreads::start().expect("threads");
-        let call = || async { hob_db::spawn_blocking(|| thread::current().id()).await.expect("a call") };
-        let mut threads = threads_of_calls(&workers, call).await;
-        let pool = Arc::new(BlockingPool::new());
-        let job = || {
-            let pool = Arc::clone(&pool);
-            async move { pool.run(|| thread::current().id()).await }
-        };
-        threads.extend(threads_of_calls(&workers, job).await);
-        assert_eq!(threads.len(), 1, "calls one after the other need one thread");
+    #[test]
+    fn blocking_calls_of_all_worker_threads_run_on_threads_of_the_servers_runtime() {
+        let server =
+            Builder::new_current_thread().enable_all().thread_name("server").build().expect("a runtime");
+        server.block_on(async {
+            let workers = WorkerThreads::start().expect("threads");
+            for worker in &workers.workers {
+                let name = worker.runtime.spawn(thread_of_call()).await.expect("a task");
+                assert_eq!(name.as_deref(), Some("server"));
+            }
+        });
     }
 
     #[test]

@@ -8,7 +8,6 @@
 mod controlled;
 #[cfg(shuttle)]
 mod explore;
-mod thread_pool;
 
 #[cfg(not(shuttle))]
 pub use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -25,4 +24,3 @@ pub use explore::explore;
 pub use shuttle::sync::{RwLock, atomic, mpsc};
 #[cfg(shuttle)]
 pub use shuttle::{future, thread};
-pub use thread_pool::{ThreadPool, ThreadPoolOptions};

@@ -86,7 +86,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "config",
             "conversations",
             "core",
-            // Its error, which becomes an HTTP status, and its threads for blocking calls.
+            // Its error, which becomes an HTTP status, and `spawn_blocking`.
             "db",
             "engines",
             "keys",
@@ -140,7 +140,7 @@ const RESERVED_WORDS: &[(&str, &[&str])] = &[
     ("std::env::var", &["config", "cli", "process", "sync"]),
     ("println!", &["cli"]),
     ("eprintln!", &["cli"]),
-    // Crates with a store use `hob_db::spawn_blocking`: all worker threads of the server share its threads.
+    // Crates with a store use `hob_db::spawn_blocking`, so that all worker threads of the server share one set of threads.
     (
         "tokio::task::spawn_blocking",
         &["agents", "app", "cli", "config", "db", "llama", "mail", "models", "sandbox", "server"],

@@ -45,8 +45,9 @@ use anyhow::{Context, Result};
 
 use crate::args::{Args, CliCommand};
 
-/// Blocking threads of the program's own runtime: its services in the background, and commands. The connections of a server have theirs.
-const MAX_BLOCKING_THREADS: usize = 64;
+/// Blocking threads of the program's runtime. All connections of a server use them too. A database that does not answer holds one for
+/// each caller, so the limit is far above what is usual.
+const MAX_BLOCKING_THREADS: usize = 128;
 
 /// The time limit for background work at the end of a command.
 const LAST_BREATH: Duration = Duration::from_secs(1);
