@@ -356,7 +356,7 @@ impl App {
 
 /// Writes the responses that are not on the disk yet.
 async fn flush_responses(responses: Arc<dyn ResponseStore>) {
-    match tokio::task::spawn_blocking(move || responses.flush()).await {
+    match hob_db::spawn_blocking(move || responses.flush()).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "responses were not stored"),
         Err(error) => tracing::warn!(%error, "responses were not stored"),

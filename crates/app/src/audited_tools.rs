@@ -73,7 +73,7 @@ impl Tool for AuditedTool {
         let (audit, action, tool) = (self.audit.clone(), self.action, self.spec().name.clone());
         let note = move || audit.note(actor, action, &subject, &json!({ "tool": tool }));
         // Waits until it is written, so that a result means that the change is in the log.
-        if tokio::task::spawn_blocking(note).await.is_err() {
+        if hob_db::spawn_blocking(note).await.is_err() {
             tracing::error!(action, "a change is missing in the audit log");
         }
         Ok(result)

@@ -133,5 +133,5 @@ async fn probe(database: &PostgresDatabase) -> DbResult<()> {
     let database = database.clone();
     let ask = move || database.read(|transaction| transaction.query_one("SELECT 1", &[]).map(drop));
     // A panic was reported already; the next question shows whether it happens again.
-    tokio::task::spawn_blocking(ask).await.unwrap_or(Ok(()))
+    hob_db::spawn_blocking(ask).await.unwrap_or(Ok(()))
 }

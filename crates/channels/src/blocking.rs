@@ -2,5 +2,5 @@
 
 /// Runs blocking work; `None` if the program ends.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    tokio::task::spawn_blocking(work).await.ok()
+    hob_db::spawn_blocking(work).await.ok()
 }

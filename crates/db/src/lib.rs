@@ -1,11 +1,12 @@
 //! SQLite files and PostgreSQL: opening, migrating, reading and writing. Has no tables except the one that counts migrations, and
 //! knows nothing of the tables of a capability.
 //!
-//! Every call blocks, so asynchronous callers use `spawn_blocking`.
+//! Every call blocks, so asynchronous callers use [`spawn_blocking`].
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
 
 mod batch_writer;
+mod blocking;
 mod change_watch;
 pub mod copy;
 mod disk_fault;
@@ -17,6 +18,7 @@ mod storage;
 mod unreadable_column;
 
 pub use batch_writer::{BatchOptions, BatchSink, BatchWriter, FailureLog};
+pub use blocking::{share_blocking_threads, spawn_blocking};
 pub use change_watch::ChangeWatch;
 pub use disk_fault::DiskFault;
 pub use error::{DatabaseError, DbResult};

@@ -248,7 +248,7 @@ impl Metered {
         let Shortage { quota, window, .. } = *shortage;
         let this = Arc::clone(self);
         // Notes the answer itself: if the client leaves now, no one waits for it, and the share would be lost.
-        let leased = tokio::task::spawn_blocking(move || this.lease_share(quota, window, wanted));
+        let leased = hob_db::spawn_blocking(move || this.lease_share(quota, window, wanted));
         match leased.await {
             Ok(leased) => leased,
             // A panic in the store is a bug; nothing was leased.

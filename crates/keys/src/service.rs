@@ -114,7 +114,7 @@ impl KeyService {
             self.tasks.wait().await;
             let accounts = self.accounts();
             let give_back = move || accounts.iter().try_for_each(|account| account.metered.give_back());
-            if let Ok(Err(error)) = tokio::task::spawn_blocking(give_back).await {
+            if let Ok(Err(error)) = hob_db::spawn_blocking(give_back).await {
                 tracing::warn!(%error, "what keys have not spent counts as spent");
             }
         };
@@ -169,7 +169,7 @@ impl KeyService {
             self.looks.begin();
             let this = Arc::clone(self);
             let cleans = cleaned_at.is_none_or(|at| at.elapsed() >= CLEANING);
-            let looked = tokio::task::spawn_blocking(move || {
+            let looked = hob_db::spawn_blocking(move || {
                 let looked = this.look(&mut watch).and_then(|()| if cleans { this.clean() } else { Ok(()) });
                 (watch, looked)
             });
@@ -482,7 +482,7 @@ impl KeyRing for KeyService {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, KeyError> + Send + 'static,
 ) -> Result<T, KeyError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or(Err(KeyError::Panicked))
+    hob_db::spawn_blocking(work).await.unwrap_or(Err(KeyError::Panicked))
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ impl Inner {
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, MemoryError> {
-    match tokio::task::spawn_blocking(work).await {
+    match hob_db::spawn_blocking(work).await {
         Ok(done) => Ok(done),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

@@ -65,14 +65,14 @@ impl RoutingService {
     /// Flushes without blocking.
     pub async fn close(self) {
         // It fails only when the program ends.
-        let _ = tokio::task::spawn_blocking(move || self.flush()).await;
+        let _ = hob_db::spawn_blocking(move || self.flush()).await;
     }
 
     /// Waits briefly for the first read of the knowledge.
     pub(crate) async fn ready(&self) {
         let first = self.inner.first_read.get_or_init(|| async {
             let cache = Arc::clone(&self.inner.cache);
-            let reading = tokio::task::spawn_blocking(move || cache.read());
+            let reading = hob_db::spawn_blocking(move || cache.read());
             // A late read is available for the next question.
             if let Ok(Ok(Err(error))) = tokio::time::timeout(FIRST_READ_TIMEOUT, reading).await {
                 tracing::warn!(%error, "routing results cannot be read");

@@ -3,6 +3,9 @@
 //! A connection stays on its thread: the request, the engine's answer and the response never change threads. Measured
 //! (`./dev bench proxy --cpu`, November 2026, medians of six runs of the same build): with tokio's multi-thread runtime, Hob uses
 //! 1.1 times the processor time for a request and the same for a stream.
+//!
+//! Calls that block, such as those of a database, run on the blocking threads of the server's runtime (`hob_db::spawn_blocking`). With
+//! a set of its own, each of these threads would keep as many as its largest burst of calls needed.
 
 use std::io;
 use std::num::NonZero;
@@ -17,9 +20,9 @@ use tokio_util::task::TaskTracker;
 /// More threads would only compete in the kernel.
 const MAX_WORKERS: usize = 16;
 
-/// Blocking threads of all runtimes together. Libraries use them, for DNS lookups for example; the server's own blocking work
-/// runs in `BlockingPool`.
-const MAX_BLOCKING_THREADS: usize = 256;
+/// Blocking threads of all these runtimes together, and of one. Libraries and tools use them, for DNS lookups and files.
+const MAX_RUNTIME_THREADS: usize = 256;
+const MAX_THREADS_OF_RUNTIME: usize = 32;
 
 /// All worker threads. Dropping this stops them and drops what they have not finished.
 pub(crate) struct WorkerThreads {
@@ -42,16 +45,19 @@ impl Drop for ConnectionCount {
 }
 
 impl WorkerThreads {
-    /// Starts one thread for each processor.
+    /// Starts one thread for each processor. Their blocking calls run on threads of the current runtime.
     pub(crate) fn start() -> io::Result<Self> {
         let stop = CancellationToken::new();
         // If one thread does not start, this stops the others.
         let guard = stop.clone().drop_guard();
         let count = available_parallelism().map_or(1, NonZero::get).min(MAX_WORKERS);
+        let server = Handle::current();
         let workers = match cfg!(simulation) {
             // A simulated machine has one thread, which runs the server already.
-            true => vec![Worker { runtime: Handle::current(), connections: Arc::default() }],
-            false => (0..count).map(|_| Worker::start(count, stop.clone())).collect::<io::Result<_>>()?,
+            true => vec![Worker { runtime: server, connections: Arc::default() }],
+            false => (0..count)
+                .map(|_| Worker::start(count, server.clone(), stop.clone()))
+                .collect::<io::Result<_>>()?,
         };
         Ok(WorkerThreads { workers, _stop: guard })
     }
@@ -71,19 +77,60 @@ impl WorkerThreads {
 }
 
 impl Worker {
-    fn start(count: usize, stop: CancellationToken) -> io::Result<Self> {
+    /// Starts one of `count` threads, which uses the blocking threads of `server`.
+    fn start(count: usize, server: Handle, stop: CancellationToken) -> io::Result<Self> {
         let runtime = Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(MAX_BLOCKING_THREADS.div_ceil(count))
+            .max_blocking_threads(threads_of_runtime(count))
             .build()?;
         let handle = runtime.handle().clone();
-        thread::Builder::new().name("connections".to_owned()).spawn(move || run(runtime, &stop))?;
+        let thread = thread::Builder::new().name("connections".to_owned());
+        thread.spawn(move || run(runtime, server, &stop))?;
         Ok(Worker { runtime: handle, connections: Arc::default() })
     }
 }
 
-fn run(runtime: Runtime, stop: &CancellationToken) {
+/// The blocking threads of each of `count` runtimes.
+fn threads_of_runtime(count: usize) -> usize {
+    (MAX_RUNTIME_THREADS / count).min(MAX_THREADS_OF_RUNTIME)
+}
+
+fn run(runtime: Runtime, server: Handle, stop: &CancellationToken) {
+    hob_db::share_blocking_threads(server);
     runtime.block_on(stop.cancelled());
     // A DNS lookup must not delay the shutdown.
     runtime.shutdown_background();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The name of the thread that runs a blocking call of a connection.
+    async fn thread_of_call() -> Option<String> {
+        let call = hob_db::spawn_blocking(|| thread::current().name().map(str::to_owned));
+        call.await.expect("a call")
+    }
+
+    #[test]
+    fn blocking_calls_of_all_worker_threads_run_on_threads_of_the_servers_runtime() {
+        let server =
+            Builder::new_current_thread().enable_all().thread_name("server").build().expect("a runtime");
+        server.block_on(async {
+            let workers = WorkerThreads::start().expect("threads");
+            for worker in &workers.workers {
+                let name = worker.runtime.spawn(thread_of_call()).await.expect("a task");
+                assert_eq!(name.as_deref(), Some("server"));
+            }
+        });
+    }
+
+    #[test]
+    fn the_threads_of_libraries_have_a_bound() {
+        for count in 1..=MAX_WORKERS {
+            let each = threads_of_runtime(count);
+            assert!((16..=MAX_THREADS_OF_RUNTIME).contains(&each), "{count} runtimes of {each}");
+            assert!(each * count <= MAX_RUNTIME_THREADS, "{count} runtimes of {each}");
+        }
+    }
 }

@@ -202,7 +202,7 @@ fn host(address: &str) -> String {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
 ) -> Result<T, SourceError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or(Err(SourceError::Panicked))
+    hob_db::spawn_blocking(work).await.unwrap_or(Err(SourceError::Panicked))
 }
 
 /// Reads a calendar file of this machine.

@@ -168,7 +168,7 @@ impl TaskService {
         work: impl FnOnce(&dyn TaskStore) -> DbResult<T> + Send + 'static,
     ) -> Result<T, TaskError> {
         let inner = Arc::clone(&self.inner);
-        let done = tokio::task::spawn_blocking(move || work(inner.store.as_ref())).await;
+        let done = hob_db::spawn_blocking(move || work(inner.store.as_ref())).await;
         match done {
             Ok(done) => done.map_err(|error| TaskError::Unavailable(Box::new(error))),
             Err(error) => Err(TaskError::Unavailable(Box::new(error))),

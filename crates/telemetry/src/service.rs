@@ -144,7 +144,7 @@ impl TelemetryService {
     /// Writes the records that wait, and returns how many could not be written. Then moves the log into the database file.
     pub async fn close(self) -> u64 {
         let Some(Kept { writer, store }) = self.kept else { return 0 };
-        let closing = tokio::task::spawn_blocking(move || {
+        let closing = hob_db::spawn_blocking(move || {
             let unsaved = writer.close();
             if let Some(Err(error)) = store.get().map(|store| store.checkpoint()) {
                 tracing::debug!(%error, "the last records stay in the write-ahead log");

@@ -45,6 +45,10 @@ use anyhow::{Context, Result};
 
 use crate::args::{Args, CliCommand};
 
+/// Blocking threads of the program's runtime. All connections of a server use them too. A database that does not answer holds one for
+/// each caller, so the limit is far above what is usual.
+const MAX_BLOCKING_THREADS: usize = 128;
+
 /// The time limit for background work at the end of a command.
 const LAST_BREATH: Duration = Duration::from_secs(1);
 
@@ -89,6 +93,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .max_blocking_threads(MAX_BLOCKING_THREADS)
         .build()
         .context("cannot start the runtime")?;
     let outcome = runtime.block_on(future);

@@ -30,7 +30,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// A database in PostgreSQL. Cheap to clone; all clones share its connections.
 ///
 /// Opens nothing until it is used. The first use migrates the database; after a failure, the next use tries again. Blocks:
-/// asynchronous callers use `spawn_blocking`.
+/// asynchronous callers use [`crate::spawn_blocking`].
 #[derive(Clone)]
 pub struct PostgresDatabase {
     inner: Arc<Inner>,

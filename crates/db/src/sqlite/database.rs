@@ -25,7 +25,7 @@ const LOG_LIMIT: i64 = 64 * 1024 * 1024;
 /// A database. Cheap to clone; all clones share it.
 ///
 /// There is one connection for writing, and one for each concurrent reader, so that a long report does not block a write. Blocks:
-/// asynchronous callers use `spawn_blocking`.
+/// asynchronous callers use [`crate::spawn_blocking`].
 #[derive(Clone)]
 pub struct Database {
     inner: Arc<Inner>,

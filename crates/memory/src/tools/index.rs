@@ -71,7 +71,7 @@ impl Tool for MemoryIndexTool {
             )));
         }
         let files = Arc::clone(&self.files);
-        let place = tokio::task::spawn_blocking(move || locate(&path, &files))
+        let place = hob_db::spawn_blocking(move || locate(&path, &files))
             .await
             .map_err(|error| ToolError::new(format!("cannot resolve the path: {error}")))??;
         // By components, because the path below a root may be empty.

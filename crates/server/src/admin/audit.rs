@@ -109,7 +109,7 @@ pub(crate) async fn note(state: &ServerState, actor: AuditActor, action: &'stati
     let audit = keys.audit();
     // Waits until it is written, so that an answer means that the change is in the log.
     let work = move || audit.note(actor, action, &subject, &json!({}));
-    if tokio::task::spawn_blocking(work).await.is_err() {
+    if hob_db::spawn_blocking(work).await.is_err() {
         tracing::error!(action, "a change is missing in the audit log");
     }
 }

@@ -156,7 +156,7 @@ fn settings_for_owner(state: &ServerState, extensions: &Extensions) -> ApiResult
 async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SettingsError> + Send + 'static,
 ) -> ApiResult<T> {
-    match tokio::task::spawn_blocking(work).await {
+    match hob_db::spawn_blocking(work).await {
         Ok(done) => Ok(done?),
         Err(_) => Err(ApiError::settings_failed("the settings cannot be read or changed")),
     }

@@ -59,7 +59,7 @@ impl ChangeRelay {
     pub(crate) async fn run(self) {
         loop {
             let database = self.database.clone();
-            match tokio::task::spawn_blocking(move || database.messages(TOPIC)).await {
+            match hob_db::spawn_blocking(move || database.messages(TOPIC)).await {
                 Ok(Ok(messages)) => self.exchange(messages).await,
                 Ok(Err(error)) => tracing::debug!(%error, "pages do not show changes of other servers yet"),
                 Err(error) => tracing::debug!(%error, "pages do not show changes of other servers yet"),
@@ -129,7 +129,7 @@ impl ChangeRelay {
                 texts.iter().try_for_each(|text| transaction.send_message(TOPIC, text))
             })
         };
-        if let Ok(Err(error)) = tokio::task::spawn_blocking(write).await {
+        if let Ok(Err(error)) = hob_db::spawn_blocking(write).await {
             tracing::debug!(%error, "other servers were not told of changes");
         }
     }

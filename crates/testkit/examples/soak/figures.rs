@@ -5,13 +5,16 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use hob_testkit::trend::{Trend, trend};
+use hob_testkit::trend::{Trend, keeps_growing, trend};
 use serde_json::{Value, json};
 
 use crate::server::Server;
 
-/// The share of the time in which caches fill, threads start and the databases get their first pages.
+/// The share of the time in which caches fill, threads start and the databases get their first pages. It takes some minutes even in
+/// a short run, of which half is left.
 const WARM_UP: f64 = 0.25;
+const LEAST_WARM_UP_HOURS: f64 = 5.0 / 60.0;
+const MOST_WARM_UP: f64 = 0.5;
 
 /// A figure: its name, and by how much it may grow in an hour; `None` if it is only shown.
 struct Kind {
@@ -86,20 +89,22 @@ impl Figures {
         self.0.push(sample);
     }
 
-    /// The growth in an hour after the warm-up.
-    fn growth(&self, kind: &Kind) -> Option<Trend> {
-        let end = self.0.last()?.hours;
-        let steady = self.0.iter().filter(|sample| sample.hours >= end * WARM_UP);
-        let points: Vec<(f64, f64)> = steady.map(|sample| (sample.hours, (kind.of)(sample))).collect();
-        trend(&points)
+    /// Hours and values after the warm-up.
+    fn steady(&self, kind: &Kind) -> Vec<(f64, f64)> {
+        let end = self.0.last().map_or(0.0, |sample| sample.hours);
+        let start = (end * WARM_UP).max(LEAST_WARM_UP_HOURS).min(end * MOST_WARM_UP);
+        let steady = self.0.iter().filter(|sample| sample.hours >= start);
+        steady.map(|sample| (sample.hours, (kind.of)(sample))).collect()
     }
 
-    /// The figures that surely grow by more than their bound.
+    /// The growth in an hour after the warm-up.
+    fn growth(&self, kind: &Kind) -> Option<Trend> {
+        trend(&self.steady(kind))
+    }
+
+    /// The figures that surely grow by more than their bound, and have not stopped.
     pub fn grown(&self) -> Vec<&'static str> {
-        let grows = |kind: &&Kind| {
-            let growth = self.growth(kind);
-            kind.bound.is_some_and(|bound| growth.is_some_and(|growth| growth.low > bound))
-        };
+        let grows = |kind: &&Kind| kind.bound.is_some_and(|bound| keeps_growing(&self.steady(kind), bound));
         KINDS.iter().filter(grows).map(|kind| kind.name).collect()
     }
 
