@@ -140,6 +140,8 @@ impl NameServers {
 
 #[cfg(test)]
 mod tests {
+    use hob_testkit::{DnsAnswer, DnsServer};
+
     use super::*;
 
     fn name(text: &str) -> Name {
@@ -186,5 +188,33 @@ mod tests {
         assert_eq!(names(&home, "gpu.example"), ["gpu.example.", "gpu.example.lan."]);
         let consul = NameServers::only("127.0.0.1:8600".parse().unwrap());
         assert_eq!(names(&consul, "vllm"), ["vllm."]);
+    }
+
+    #[tokio::test]
+    async fn a_name_about_which_no_server_answers_is_not_without_records() {
+        let dns = DnsServer::start(30).await;
+        let servers = NameServers { domains: vec![name("lan")], ..NameServers::only(dns.address()) };
+        dns.set("gpu.lan", DnsAnswer::Failure);
+        let error = servers.look_up(&name("gpu"), RecordType::A).await.unwrap_err();
+        assert!(!error.is_no_records_found(), "{error}");
+        dns.set("gpu.lan", DnsAnswer::addresses(&[]));
+        let error = servers.look_up(&name("gpu"), RecordType::A).await.unwrap_err();
+        assert!(error.is_no_records_found(), "{error}");
+        dns.set("gpu.lan", DnsAnswer::addresses(&["10.0.0.1", "10.0.0.2"]));
+        let found = servers.look_up(&name("gpu"), RecordType::A).await.unwrap();
+        assert_eq!(found.answers.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn the_next_server_answers_for_one_that_is_silent() {
+        let (silent, dns) = (DnsServer::start(30).await, DnsServer::start(30).await);
+        silent.set("vllm.svc", DnsAnswer::Silence);
+        dns.set("vllm.svc", DnsAnswer::addresses(&["10.0.0.1"]));
+        let servers = NameServers {
+            servers: vec![silent.address(), dns.address()],
+            ..NameServers::only(dns.address())
+        };
+        let found = servers.look_up(&name("vllm.svc"), RecordType::A).await.unwrap();
+        assert_eq!(found.answers.len(), 1);
     }
 }
