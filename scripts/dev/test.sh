@@ -107,22 +107,45 @@ test_packages() {
     say "./dev test --packages: passed in $SECONDS s"
 }
 
-# prepare_special_build NAME COUNT: for tests that build some crates in another way, in a directory of their own.
+# prepare_special_build NAME COUNT CRATE...: for tests that build some crates in another way, in a directory of their own, with a
+# library that no other build needs. There, a workspace of links to the sources of Hob has the library of
+# tests/special_builds/NAME.toml in the manifests of these crates. So the manifests and the lock file of Hob do not have it.
 prepare_special_build() {
-    case $2 in
-    '' | 0 | *[!0-9]*) fail "'$2' is no number. For example: ./dev test --$1 1000" ;;
+    local name=$1 count=$2 crate
+    shift 2
+    case $count in
+    '' | 0 | *[!0-9]*) fail "'$count' is no number. For example: ./dev test --$name 1000" ;;
     esac
     install_missing list_needs_of_building
     ensure_rust
     cd "$root"
-    CARGO_TARGET_DIR=$CARGO_TARGET_DIR-$1
+    CARGO_TARGET_DIR=$CARGO_TARGET_DIR-$name
     export CARGO_TARGET_DIR
     forget_other_checkout
+    special_workspace=$CARGO_TARGET_DIR/workspace
+    rm -rf "$special_workspace/crates"
+    mkdir -p "$special_workspace/crates"
+    ln -s "$root"/crates/* "$special_workspace/crates"
+    for crate in "$@"; do
+        rm "$special_workspace/crates/$crate"
+        mkdir "$special_workspace/crates/$crate"
+        ln -s "$root/crates/$crate"/* "$special_workspace/crates/$crate"
+        rm "$special_workspace/crates/$crate/Cargo.toml"
+        cat "crates/$crate/Cargo.toml" "tests/special_builds/$name.toml" >"$special_workspace/crates/$crate/Cargo.toml"
+    done
+    cp Cargo.toml "$special_workspace"
+    # With the versions of libraries that Hob uses. Cargo adds those that only these tests need.
+    [ "$special_workspace/Cargo.lock" -nt Cargo.lock ] || cp Cargo.lock "$special_workspace"
+}
+
+# Runs the tests of a special build. The settings of cargo are those of the repository.
+special_test() {
+    cargo test --manifest-path "$special_workspace/Cargo.toml" "$@"
 }
 
 # Separate from the other tests, because a scheduler takes the place of the system's threads and locks.
 test_interleavings() {
-    prepare_special_build interleavings "$1"
+    prepare_special_build interleavings "$1" sync
     export RUSTFLAGS='--cfg shuttle' HOB_INTERLEAVINGS=$1
     local recorded="record_tests interleavings orders=$1"
     # A failure that is repeated is no figure.
@@ -134,13 +157,13 @@ test_interleavings() {
 }
 
 run_interleavings() {
-    cargo test -p hob-core -p hob-db -p hob-engines -p hob-keys --lib interleavings &&
-        cargo test -p hob-sync --test concurrency_limit --test sampling_threads
+    special_test -p hob-core -p hob-db -p hob-engines -p hob-keys --lib interleavings &&
+        special_test -p hob-sync --test concurrency_limit --test sampling_threads
 }
 
 # Separate from the other tests, because a simulation takes the place of the system's network and clock.
 test_simulation() {
-    prepare_special_build simulation "$1"
+    prepare_special_build simulation "$1" channels engines net server testkit
     # The second setting lets the seed decide what tokio decides at random.
     export RUSTFLAGS='--cfg simulation --cfg tokio_unstable' HOB_SIM_SEEDS=$1
     local seeds="$1 seeds" recorded="record_tests simulation seeds=$1"
@@ -151,6 +174,6 @@ test_simulation() {
     fi
     # Unquoted on purpose: it is several words, or none.
     # shellcheck disable=SC2086
-    step "simulations with $seeds" $recorded cargo test -p hob-engines -p hob-channels -p hob-server --test simulation
+    step "simulations with $seeds" $recorded special_test -p hob-engines -p hob-channels -p hob-server --test simulation
     say "./dev test --simulation: passed in $SECONDS s"
 }

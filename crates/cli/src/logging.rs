@@ -1,7 +1,8 @@
 //! The log for the operator: on stderr, warnings only by default.
 
 use anyhow::{Context, Result};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{Args, CliCommand};
@@ -11,29 +12,36 @@ use crate::output::screen::{self, LogLines};
 const VARIABLE: &str = "HOB_LOG";
 
 pub fn start(args: &Args) -> Result<()> {
-    let filter = match std::env::var(VARIABLE) {
-        Ok(directives) if !directives.trim().is_empty() => EnvFilter::builder()
-            .parse(&directives)
-            .with_context(|| format!("${VARIABLE} is not a valid log filter. Use one such as 'hob=debug'"))?,
+    let directives = match std::env::var(VARIABLE) {
+        Ok(directives) if !directives.trim().is_empty() => directives,
         // These commands report failures in their own output.
         _ if args.verbose == 0
             && matches!(args.command, Some(CliCommand::Channel(_) | CliCommand::Doctor(_))) =>
         {
-            EnvFilter::new("error")
+            "error".to_owned()
         }
-        _ => EnvFilter::new(directives(args.verbose)),
+        _ => directives(args.verbose).to_owned(),
     };
+    let filter: Targets = directives
+        .parse()
+        .with_context(|| format!("${VARIABLE} is not a valid log filter. Use one such as 'hob=debug'"))?;
     let format = tracing_subscriber::fmt()
         .compact()
-        .with_env_filter(filter)
+        .with_max_level(most_detailed(&filter))
         .with_writer(|| LogLines)
         .with_ansi(screen::has_colours());
     // Only a server's log needs timestamps.
     let started = match args.command {
-        Some(CliCommand::Serve(_)) => format.finish().try_init(),
-        _ => format.without_time().finish().try_init(),
+        Some(CliCommand::Serve(_)) => format.finish().with(filter).try_init(),
+        _ => format.without_time().finish().with(filter).try_init(),
     };
     started.context("cannot start logging")
+}
+
+/// No line with more detail than this passes the filter.
+fn most_detailed(filter: &Targets) -> LevelFilter {
+    let levels = filter.iter().map(|(_, level)| level).chain(filter.default_level());
+    levels.max().unwrap_or(LevelFilter::OFF)
 }
 
 /// Only HOB_LOG enables the details of libraries.
@@ -49,13 +57,32 @@ fn directives(verbose: u8) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use tracing::Level;
+
     use super::*;
 
     #[test]
     fn every_level_can_be_read() {
         for verbose in 0..=4 {
             let directives = directives(verbose);
-            assert!(EnvFilter::builder().parse(directives).is_ok(), "{directives}");
+            assert!(directives.parse::<Targets>().is_ok(), "{directives}");
         }
+    }
+
+    #[test]
+    fn a_filter_has_levels_for_hob_and_for_libraries() {
+        let filter: Targets = directives(1).parse().expect("a filter");
+        for (target, level, expected) in [
+            ("hob_engines::pool", Level::INFO, true),
+            ("hob", Level::DEBUG, false),
+            ("hyper", Level::WARN, true),
+            ("hyper", Level::INFO, false),
+            ("rmcp::service", Level::ERROR, false),
+        ] {
+            assert_eq!(filter.would_enable(target, &level), expected, "{target} {level}");
+        }
+        assert_eq!(most_detailed(&filter), LevelFilter::INFO);
+        assert_eq!(most_detailed(&"hob_server=debug".parse().expect("a filter")), LevelFilter::DEBUG);
+        assert_eq!(most_detailed(&"debug".parse().expect("a filter")), LevelFilter::DEBUG);
     }
 }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hob_models::{ContextWish, KvPrecision, MAX_SLOTS};
+use hob_process::machine_resources;
 use llama_cpp_sys_2::{
     LLAMA_FLASH_ATTN_TYPE_AUTO, LLAMA_FLASH_ATTN_TYPE_DISABLED, LLAMA_FLASH_ATTN_TYPE_ENABLED,
     llama_flash_attn_type,
 };
-use sysinfo::System;
 
 use crate::batch_plan::{CARD_STEP, STEP, StepSize};
 
@@ -122,7 +122,7 @@ impl LlamaOptions {
 /// Physical cores that this process may use, because two threads on one core are not faster.
 fn cores() -> usize {
     let allowed = std::thread::available_parallelism().map_or(1, usize::from);
-    System::physical_core_count().map_or(allowed, |physical| physical.clamp(1, allowed))
+    machine_resources().cores.map_or(allowed, |physical| physical.clamp(1, allowed))
 }
 
 /// The memory of a machine if it is unknown.
@@ -130,10 +130,5 @@ const UNKNOWN_MEMORY: u64 = 4 << 30;
 
 /// Bytes of memory this process may use.
 fn memory() -> u64 {
-    let Ok(mut system) = System::new() else {
-        return UNKNOWN_MEMORY;
-    };
-    system.refresh_memory();
-    let limit = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory);
-    system.total_memory().min(limit)
+    machine_resources().memory.unwrap_or(UNKNOWN_MEMORY)
 }

@@ -2,14 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
-use sysinfo::Networks;
+use if_addrs::get_if_addrs;
 
 /// IPv4 addresses of this machine that others can use, the one of the default route first. Sends nothing.
 pub fn network_addresses() -> Vec<Ipv4Addr> {
-    let networks = Networks::new_with_refreshed_list();
-    let listed = networks.iter().flat_map(|networks| networks.values());
-    let addresses = listed.flat_map(|interface| interface.ip_networks()).map(|network| network.addr);
-    in_order(addresses, default_address())
+    let interfaces = get_if_addrs().unwrap_or_default();
+    in_order(interfaces.iter().map(|interface| interface.ip()), default_address())
 }
 
 /// The address from which this machine reaches the internet.

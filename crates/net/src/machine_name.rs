@@ -1,6 +1,5 @@
 //! What this machine is called, and the names under which its own network finds it. Resolves no name.
 
-use sysinfo::System;
 use url::Host;
 
 /// The longest part of a name between two dots (RFC 1035).
@@ -8,7 +7,17 @@ const LONGEST_LABEL: usize = 63;
 
 /// The name of this machine in lower case, without a domain. `None` if it has none that a URL can contain.
 pub fn machine_name() -> Option<String> {
-    first_label(&System::host_name().ok()?)
+    first_label(&host_name()?)
+}
+
+#[cfg(unix)]
+fn host_name() -> Option<String> {
+    rustix::system::uname().nodename().to_str().map(str::to_owned).ok()
+}
+
+#[cfg(not(unix))]
+fn host_name() -> Option<String> {
+    None
 }
 
 /// The names that only this machine has: its name, and its name in multicast DNS.

@@ -1,4 +1,5 @@
-//! A small DNS server with scripted answers (RFC 1035, RFC 2782), over UDP. It answers A, AAAA and SRV questions, one per message.
+//! A small DNS server with scripted answers (RFC 1035, RFC 2782), over UDP, and over TCP for long answers. It answers A, AAAA and SRV
+//! questions, one per message.
 //!
 //! A message is a header of six big-endian 16-bit numbers (id, flags, and the counts of questions, answers, authorities and
 //! additional records), then the question as it came, then the answers. A name is a list of labels, each after its length, that ends
@@ -10,7 +11,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::net::UdpSocket;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -25,6 +27,12 @@ const NAME_OF_QUESTION: u16 = 0xc00c;
 const FLAGS: u16 = 0x8580;
 const SERVER_FAILURE: u16 = 2;
 const NO_SUCH_NAME: u16 = 3;
+
+/// The answer is too long for UDP.
+const TRUNCATED: u16 = 0x0200;
+
+/// The longest answer over UDP.
+const UDP_BYTES: usize = 512;
 
 /// One record of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,10 +83,13 @@ impl Script {
 impl DnsServer {
     /// Starts on a free port of the loopback address. Records may be used for `ttl` seconds.
     pub async fn start(ttl: u32) -> Self {
-        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
+        let (socket, listener) = sockets().await;
         let address = socket.local_addr().expect("a bound socket has an address");
         let script = Arc::new(Script { answers: Mutex::default(), ttl, asked: watch::Sender::new(0) });
-        let serving = tokio::spawn(serve(socket, Arc::clone(&script)));
+        let served = Arc::clone(&script);
+        let serving = tokio::spawn(async move {
+            tokio::join!(serve(socket, &served), serve_long_answers(listener, &served));
+        });
         DnsServer { address, script, serving }
     }
 
@@ -106,15 +117,58 @@ impl Drop for DnsServer {
     }
 }
 
-async fn serve(socket: UdpSocket, script: Arc<Script>) {
+/// Sockets of both kinds on one free port of the loopback address.
+async fn sockets() -> (UdpSocket, TcpListener) {
+    for _ in 0..100 {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
+        let address = socket.local_addr().expect("a bound socket has an address");
+        // The port can be taken by a socket of the other kind.
+        if let Ok(listener) = TcpListener::bind(address).await {
+            return (socket, listener);
+        }
+    }
+    panic!("no port is free for both kinds of sockets")
+}
+
+async fn serve(socket: UdpSocket, script: &Script) {
     let mut buffer = [0; 4096];
     while let Ok((length, client)) = socket.recv_from(&mut buffer).await {
-        if let Some(reply) = answer(&buffer[..length], &script) {
+        if let Some(reply) = answer(&buffer[..length], script) {
             // A client that went away needs no answer.
-            let _ = socket.send_to(&reply, client).await;
+            let _ = socket.send_to(&if_short(reply), client).await;
         }
         script.asked.send_modify(|asked| *asked += 1);
     }
+}
+
+async fn serve_long_answers(listener: TcpListener, script: &Script) {
+    while let Ok((client, _)) = listener.accept().await {
+        // A client that went away needs no answer.
+        let _ = answer_stream(client, script).await;
+    }
+}
+
+/// Answers one message. Over TCP, its length comes first.
+async fn answer_stream(mut client: TcpStream, script: &Script) -> std::io::Result<()> {
+    let mut message = vec![0; usize::from(client.read_u16().await?)];
+    client.read_exact(&mut message).await?;
+    if let Some(reply) = answer(&message, script) {
+        client.write_u16(u16::try_from(reply.len()).expect("a test has few records")).await?;
+        client.write_all(&reply).await?;
+    }
+    Ok(())
+}
+
+/// The reply as it is, or without its records if it is too long for UDP.
+fn if_short(mut reply: Vec<u8>) -> Vec<u8> {
+    if reply.len() > UDP_BYTES {
+        let (_, after) = read_name(&reply, HEADER_BYTES).expect("the reply repeats the question");
+        reply.truncate(after + 4);
+        reply[2..4].copy_from_slice(&(FLAGS | TRUNCATED).to_be_bytes());
+        // No records.
+        reply[6..8].fill(0);
+    }
+    reply
 }
 
 /// The reply to a message; `None` for silence.

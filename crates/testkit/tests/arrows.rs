@@ -69,7 +69,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("engines", &["core", "net", "process", "sync"]),
     ("keys", &["core", "db", "net", "sync"]),
     // The one capability that uses another: llama loads the files that models keeps.
-    ("llama", &["core", "models", "sync"]),
+    ("llama", &["core", "models", "process", "sync"]),
     ("mail", &["core", "net", "text"]),
     ("mcp", &["core", "net", "process"]),
     ("memory", &["core", "db", "process", "text"]),

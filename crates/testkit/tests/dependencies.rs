@@ -117,3 +117,17 @@ fn every_library_comes_from_crates_io_with_a_checksum() {
     }
     assert!(outside > 100, "the lock file lists the libraries");
 }
+
+/// No lock file has these libraries.
+#[test]
+fn libraries_of_special_builds_have_exact_versions() {
+    for entry in std::fs::read_dir(root().join("tests/special_builds")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let manifest = manifest(&format!("tests/special_builds/{name}"));
+        let targets = manifest["target"].as_table().unwrap();
+        let libraries = targets.values().flat_map(|target| target["dependencies"].as_table().unwrap());
+        for (library, version) in libraries {
+            assert!(version.as_str().unwrap().starts_with('='), "{name}: {library}");
+        }
+    }
+}

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
-use comfy_table::Table;
 use hob_core::with_request_id;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
+use terminal_size::{Width, terminal_size_of};
 
 /// All progress bars of the process. Hidden if stderr is not a terminal.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
@@ -54,7 +54,7 @@ pub fn has_colours() -> bool {
 
 /// The width of stderr, if it is a terminal that reports it.
 pub fn width() -> Option<u16> {
-    Table::new().use_stderr().width().filter(|width| *width > 0)
+    terminal_size_of(io::stderr()).map(|(Width(columns), _)| columns)
 }
 
 /// Writes whole lines on stderr.

@@ -3,9 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 
 use comfy_table::presets::NOTHING;
-use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table};
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use terminal_size::{Width, terminal_size_of};
 
-use crate::output::style::{NAME, WARNING};
+use crate::output::style::{NAME, STRONG, WARNING};
 use crate::output::text::{printable, wrapped};
 
 /// Space between columns.
@@ -36,6 +37,9 @@ pub struct Marked(String);
 const MARK: char = '\u{2061}';
 const UNMARK: char = '\u{2062}';
 
+/// A placeholder in the first row, which also has no width. The lines above it are the header.
+const FIRST_ROW: char = '\u{2063}';
+
 impl Marked {
     pub fn plain(mut self, text: &str) -> Self {
         self.0.extend(text.chars().filter(|character| ![MARK, UNMARK].contains(character)));
@@ -57,7 +61,7 @@ impl Marked {
 
 /// The width of the terminal, if it reports one.
 pub fn terminal_width() -> Option<u16> {
-    Table::new().width()
+    terminal_size_of(io::stdout()).map(|(Width(columns), _)| columns)
 }
 
 /// The same as [`print()`], for a terminal and with highlighted words.
@@ -79,17 +83,21 @@ fn coloured(line: &str) -> String {
 
 fn render(columns: &[Column], rows: &[Vec<String>], arrangement: ContentArrangement) -> String {
     let mut table = Table::new();
-    table.load_style(NOTHING).set_content_arrangement(arrangement).enforce_styling();
+    table.load_style(NOTHING).set_content_arrangement(arrangement);
     // Some terminals do not report their width, and columns of single letters are unreadable.
-    if table.width().is_none_or(|width| width < NARROWEST) {
-        table.set_width(NARROWEST);
-    }
+    table.set_width(terminal_width().map_or(NARROWEST, |width| width.max(NARROWEST)));
     table.set_header(columns.iter().map(|column| {
         let (Column::Words(name) | Column::Numbers(name)) = column;
-        Cell::new(name).add_attribute(Attribute::Bold)
+        *name
     }));
-    for row in rows {
-        table.add_row(row.iter().map(|cell| printable(cell)));
+    for (index, row) in rows.iter().enumerate() {
+        let mut cells: Vec<String> = row.iter().map(|cell| printable(cell).replace(FIRST_ROW, "")).collect();
+        if index == 0
+            && let Some(cell) = cells.first_mut()
+        {
+            cell.insert(0, FIRST_ROW);
+        }
+        table.add_row(cells);
     }
     for (index, (column, shown)) in columns.iter().zip(table.column_iter_mut()).enumerate() {
         shown.set_padding((0, if index + 1 < columns.len() { GAP } else { 0 }));
@@ -97,7 +105,17 @@ fn render(columns: &[Column], rows: &[Vec<String>], arrangement: ContentArrangem
             shown.set_cell_alignment(CellAlignment::Right);
         }
     }
-    table.trim_fmt()
+    with_bold_header(&table.trim_fmt())
+}
+
+/// The library knows nothing of colours, so the header gets its own after the layout.
+fn with_bold_header(table: &str) -> String {
+    let mut is_header = true;
+    let lines = table.lines().map(|line| {
+        is_header &= !line.contains(FIRST_ROW);
+        if is_header { format!("{STRONG}{line}{STRONG:#}") } else { line.replace(FIRST_ROW, "") }
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Prints names and values, one pair per line.
@@ -127,6 +145,21 @@ mod tests {
         a          1
         bcdefg
         ");
+    }
+
+    #[test]
+    fn the_lines_of_the_header_are_bold_and_no_others() {
+        let columns = [Column::Numbers("LONG NAME"), Column::Words("B")];
+        let rows = [vec!["1".to_owned(), "\u{2063}x".to_owned()], vec!["2".to_owned(), String::new()]];
+        let table = render(&columns, &rows, ContentArrangement::Disabled);
+        let bold = |line: &str| format!("{STRONG}{line}{STRONG:#}");
+        assert_eq!(table, format!("{}\n        1  x\n        2", bold("LONG NAME  B")));
+        let empty = render(&columns, &[], ContentArrangement::Disabled);
+        assert_eq!(empty, bold("LONG NAME  B"));
+        assert_eq!(
+            with_bold_header("LONG\nNAME\n\u{2063}1\n2"),
+            format!("{}\n{}\n1\n2", bold("LONG"), bold("NAME"))
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
+use hob_process::machine_resources;
 
 use crate::hardware::format::{gigabytes, printable};
 use crate::hardware::probe::TIMEOUT;
@@ -52,21 +52,14 @@ pub(super) async fn look() -> Machine {
 }
 
 fn read() -> (Cpu, f64) {
-    let wanted = RefreshKind::nothing()
-        .with_cpu(CpuRefreshKind::nothing())
-        .with_memory(MemoryRefreshKind::nothing().with_ram());
     let usable = std::thread::available_parallelism().map_or(1, usize::from);
-    let Ok(system) = System::new_with_specifics(wanted) else {
-        return (Cpu { logical_cores: usable, ..Cpu::default() }, 0.0);
-    };
+    let found = machine_resources();
     let cpu = Cpu {
-        brand: system.cpus().first().map(|cpu| cpu.brand().trim().to_owned()).unwrap_or_default(),
-        physical_cores: System::physical_core_count().ok().map(|cores| cores.min(usable)),
+        brand: found.processor.unwrap_or_default(),
+        physical_cores: found.cores.map(|cores| cores.min(usable)),
         logical_cores: usable,
     };
-    let limit = system.cgroup_limits().map(|limits| limits.total_memory).filter(|bytes| *bytes > 0);
-    let memory = limit.map_or(system.total_memory(), |limit| limit.min(system.total_memory()));
-    (cpu, gigabytes(memory))
+    (cpu, gigabytes(found.memory.unwrap_or_default()))
 }
 
 #[cfg(test)]

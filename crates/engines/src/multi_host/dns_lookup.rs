@@ -4,12 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
-use hickory_resolver::net::NetError;
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use hickory_net::NetError;
+use hickory_net::proto::rr::{Name, RData, Record, RecordType};
 use hob_core::{HostDiscovery, HostRecords};
+
+use super::name_servers::NameServers;
 
 /// A host that DNS lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,13 +37,13 @@ pub(super) struct FoundHosts {
 
 /// Looks up the hosts. A name without records is an answer without hosts; an error means that there is no answer.
 pub(super) async fn look_up(dns: &HostDiscovery) -> Result<FoundHosts, NetError> {
-    // Made for each lookup, so that a changed `/etc/resolv.conf` counts, and nothing but DNS itself caches an answer.
-    let resolver = resolver(dns)?;
+    // Read for each lookup, so that a changed `/etc/resolv.conf` counts.
+    let servers = dns.server.map_or_else(NameServers::of_system, |server| Ok(NameServers::only(server)))?;
     let mut found = Vec::new();
     let mut valid_for = None;
     match dns.records {
         HostRecords::Addresses { port } => {
-            let (addresses, valid) = addresses(&resolver, name(&dns.name)?).await?;
+            let (addresses, valid) = addresses(&servers, name(&dns.name)?).await?;
             valid_for = shorter(valid_for, valid);
             let tls_name = dns.is_encrypted.then(|| certificate_name(&dns.name));
             found.extend(
@@ -54,11 +53,11 @@ pub(super) async fn look_up(dns: &HostDiscovery) -> Result<FoundHosts, NetError>
             );
         }
         HostRecords::Services => {
-            let (services, valid) = services(&resolver, name(&dns.name)?).await?;
+            let (services, valid) = services(&servers, name(&dns.name)?).await?;
             valid_for = shorter(valid_for, valid);
             let resolved = services.into_iter().map(|service| async {
                 let (addresses, valid) = match service.addresses.is_empty() {
-                    true => addresses(&resolver, service.target.clone()).await?,
+                    true => addresses(&servers, service.target.clone()).await?,
                     false => (service.addresses.clone(), None),
                 };
                 Ok::<_, NetError>((service, addresses, valid))
@@ -78,30 +77,6 @@ pub(super) async fn look_up(dns: &HostDiscovery) -> Result<FoundHosts, NetError>
     Ok(FoundHosts { hosts: found, valid_for })
 }
 
-fn resolver(dns: &HostDiscovery) -> Result<TokioResolver, NetError> {
-    let mut builder = match dns.server {
-        None => TokioResolver::builder_tokio()?,
-        Some(server) => {
-            let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()]
-                .map(|connection| on_port(connection, server.port()));
-            let server = NameServerConfig::new(server.ip(), true, connections.into());
-            let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
-            TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
-        }
-    };
-    // Names are looked up again soon, and the last list is used meanwhile: better an early failure than a late one.
-    builder.options_mut().timeout = QUERY_TIMEOUT;
-    builder.build()
-}
-
-/// How long one DNS server may take.
-const QUERY_TIMEOUT: Duration = Duration::from_secs(1);
-
-fn on_port(mut connection: ConnectionConfig, port: u16) -> ConnectionConfig {
-    connection.port = port;
-    connection
-}
-
 fn name(text: &str) -> Result<Name, NetError> {
     Ok(Name::from_utf8(text)?)
 }
@@ -112,12 +87,9 @@ fn certificate_name(name: &str) -> String {
 }
 
 /// The addresses of a name: A records, or AAAA records if there are none. Machines with both would be listed twice.
-async fn addresses(
-    resolver: &TokioResolver,
-    name: Name,
-) -> Result<(Vec<IpAddr>, Option<Duration>), NetError> {
+async fn addresses(servers: &NameServers, name: Name) -> Result<(Vec<IpAddr>, Option<Duration>), NetError> {
     for kind in [RecordType::A, RecordType::AAAA] {
-        let records = records(resolver, name.clone(), kind).await?.answers;
+        let records = records(servers, name.clone(), kind).await?.answers;
         let addresses: Vec<IpAddr> = records.iter().filter_map(address).collect();
         if !addresses.is_empty() {
             return Ok((addresses, shortest_ttl(&records)));
@@ -137,10 +109,10 @@ struct ServiceRecord {
 
 /// The SRV records with the best priority.
 async fn services(
-    resolver: &TokioResolver,
+    servers: &NameServers,
     name: Name,
 ) -> Result<(Vec<ServiceRecord>, Option<Duration>), NetError> {
-    let Records { answers, additional } = records(resolver, name, RecordType::SRV).await?;
+    let Records { answers, additional } = records(servers, name, RecordType::SRV).await?;
     let mut services: Vec<ServiceRecord> = Vec::new();
     for record in &answers {
         let RData::SRV(service) = &record.data else { continue };
@@ -172,10 +144,11 @@ struct Records {
 }
 
 /// The records of a name; none is no error.
-async fn records(resolver: &TokioResolver, name: Name, kind: RecordType) -> Result<Records, NetError> {
-    match resolver.lookup(name, kind).await {
+async fn records(servers: &NameServers, name: Name, kind: RecordType) -> Result<Records, NetError> {
+    match servers.look_up(&name, kind).await {
         Ok(found) => {
-            Ok(Records { answers: found.answers().to_vec(), additional: found.additionals().to_vec() })
+            let found = found.into_message();
+            Ok(Records { answers: found.answers, additional: found.additionals })
         }
         Err(error) if error.is_no_records_found() => Ok(Records::default()),
         Err(error) => Err(error),

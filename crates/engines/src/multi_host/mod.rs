@@ -15,6 +15,7 @@ mod failure_class;
 mod host_check;
 mod host_choice;
 mod host_table;
+mod name_servers;
 mod tracked_stream;
 
 use std::sync::Arc;

@@ -264,6 +264,18 @@ async fn addresses_of_the_sixth_version_are_used_where_there_are_no_others() {
     assert_eq!(hosts(&engine), [format!("http://[::1]:{port}")]);
 }
 
+#[tokio::test]
+async fn a_list_that_is_too_long_for_one_packet_is_complete() {
+    let dns = DnsServer::start(30).await;
+    let addresses: Vec<String> = (1..=50).map(|last| format!("127.0.1.{last}")).collect();
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    dns.set(NAME, DnsAnswer::addresses(&addresses));
+    let engine = by_address(&dns, 8000);
+    has_hosts(&engine, addresses.len()).await;
+    let expected: Vec<String> = addresses.iter().map(|address| format!("http://{address}:8000")).collect();
+    assert_eq!(hosts(&engine), expected);
+}
+
 /// The first message of a TLS client has the name in the clear.
 #[tokio::test]
 async fn an_encrypted_host_is_asked_for_the_certificate_of_its_name() {

@@ -14,6 +14,9 @@ use crate::output::text::printable;
 /// The longest rule.
 const RULE: usize = 40;
 
+/// The line below the header of a table begins with this.
+const HEADER_END: char = '╞';
+
 /// The block in lines, without a newline at the end. The beginning of a block stays the same when more of the block arrives.
 pub fn render(source: &str, look: MarkdownLook) -> String {
     let mut renderer = Renderer {
@@ -320,8 +323,13 @@ impl<'a> Renderer<'a> {
 
     fn end_table(&mut self) {
         let Some(table) = self.table.take() else { return };
-        let grid = table.render(self.canvas.room(), self.look.has_colours);
-        self.verbatim(grid.lines().map(|line| (line, Style::new())));
+        let grid = table.render(self.canvas.room());
+        let (bold, mut is_header) = (self.look.style(STRONG), true);
+        let lines = grid.lines().map(|line| {
+            is_header &= !line.starts_with(HEADER_END);
+            (line, if is_header { bold } else { Style::new() })
+        });
+        self.verbatim(lines);
     }
 
     fn rule(&mut self) {

@@ -1,7 +1,7 @@
 //! Tables. They are shown when they are complete, because every row has a say in the width of the columns.
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table as Grid};
+use comfy_table::{CellAlignment, ContentArrangement, Table as Grid};
 use pulldown_cmark::Alignment;
 
 /// A table as it is read.
@@ -35,23 +35,16 @@ impl Table {
     }
 
     /// The lines of the table, at most so many columns wide where that is possible.
-    pub fn render(&self, width: usize, has_colours: bool) -> String {
+    pub fn render(&self, width: usize) -> String {
         let mut grid = Grid::new();
         grid.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
         grid.set_width(u16::try_from(width).unwrap_or(u16::MAX));
         let mut rows = self.rows.iter();
         if let Some(header) = rows.next() {
-            let bold = |name: &String| match has_colours {
-                true => Cell::new(name).add_attribute(Attribute::Bold),
-                false => Cell::new(name),
-            };
-            grid.set_header(header.iter().map(bold));
+            grid.set_header(header);
         }
         for row in rows {
             grid.add_row(row);
-        }
-        if has_colours {
-            grid.enforce_styling();
         }
         for (alignment, column) in self.alignments.iter().zip(grid.column_iter_mut()) {
             let alignment = match alignment {
