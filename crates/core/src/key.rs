@@ -2,9 +2,11 @@
 //! counted.
 
 use std::fmt;
+use std::future::Ready;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::future::{BoxFuture, Either};
 
 use crate::caller::CallerRole;
 use crate::collection::CollectionSet;
@@ -209,14 +211,16 @@ pub fn matches_pattern(pattern: &str, text: &str) -> bool {
     pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
+/// What the limits of a key say. Usually that is known at once, and then no future is allocated.
+pub type LimitAnswer<'a, T> = Either<Ready<Result<T, LimitReached>>, BoxFuture<'a, Result<T, LimitReached>>>;
+
 /// Counts what a key uses, and refuses what would be too much.
-#[async_trait]
 pub trait Spending: Send + Sync {
     /// Admits a request. It runs until what this returns is dropped.
-    async fn begin_request(&self) -> Result<RunningRequest, LimitReached>;
+    fn begin_request(&self) -> LimitAnswer<'_, RunningRequest>;
 
     /// Reserves what a call to an engine is expected to use, before it is made.
-    async fn reserve(&self, call: PlannedCall<'_>) -> Result<Box<dyn CallReservation>, LimitReached>;
+    fn reserve<'a>(&'a self, call: PlannedCall<'a>) -> LimitAnswer<'a, Box<dyn CallReservation>>;
 }
 
 /// A request that counts as running until this is dropped.

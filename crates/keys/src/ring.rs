@@ -7,8 +7,9 @@ use hob_core::{CallerRole, CollectionName, CollectionSet, KeyGrant, LimitKind, M
 use jiff::Timestamp;
 
 use crate::key::{ApiKey, KeyRole, KeyStatus};
-use crate::metered::{KeySpending, MeterParts, Metered, RateHeaders};
+use crate::metered::{MeterParts, Metered, RateHeaders};
 use crate::secret::{SecretHash, id_of};
+use crate::spending::KeySpending;
 use crate::store::StoredKey;
 
 /// A key in memory.

@@ -8,7 +8,7 @@ use hob_db::{Database, LazyDatabase, Storage};
 use super::*;
 use crate::key::KeyRole;
 use crate::limits::Budget;
-use crate::metered::{CallCost, PriceFn, StoreFailure};
+use crate::options::{CallCost, PriceFn, StoreFailure};
 use crate::store::{MIGRATIONS, SqliteKeyStore, key_store};
 
 const MIGRATED: &[hob_db::Migrations] = &[MIGRATIONS];
