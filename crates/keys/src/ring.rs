@@ -160,6 +160,11 @@ impl KeySnapshot {
         self.by_name.get(name).filter(|key| key.is_valid(now))
     }
 
+    /// Whether these are the rights of a key that is valid now.
+    pub(crate) fn is_current(&self, grant: &Arc<KeyGrant>, now: impl FnOnce() -> Timestamp) -> bool {
+        self.valid(&grant.name, now).is_some_and(|key| Arc::ptr_eq(&key.grant, grant))
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<ActiveKey>> {
         self.by_name.get(name)
     }

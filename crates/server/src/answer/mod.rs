@@ -95,12 +95,15 @@ impl Arrived {
         let caller = Caller {
             role,
             permit: RequestContext::permit(request.extensions()),
-            key: RequestContext::key(request.extensions()).map(|key| Arc::clone(&key.grant)),
             tally: RequestContext::of(request.extensions()).and_then(|context| context.tally.clone()),
             trace_parent: trace_parent(request.headers()),
             request_id: RequestContext::request_id(request.extensions()),
             route: ANSWER_ROUTES.iter().find(|route| **route == request.uri().path()).copied(),
             ..Caller::trusted(RequestSource::Server, run)
+        };
+        let caller = match RequestContext::key(request.extensions()) {
+            Some(key) => caller.under_key(Arc::clone(&key.grant)),
+            None => caller,
         };
         Arrived { caller, connection: RequestContext::connection(request.extensions()) }
     }
