@@ -203,6 +203,11 @@ impl Caller {
         Caller { role, permit: narrowed(self.permit), first_calls, key: Some(key), ..self }
     }
 
+    /// Whether what this caller uses is counted.
+    pub fn has_limits(&self) -> bool {
+        self.key.as_ref().is_some_and(|key| key.spending.is_some())
+    }
+
     /// What this caller may use.
     pub fn rights(&self) -> CallerRights {
         CallerRights { role: self.role, key: self.key.clone() }

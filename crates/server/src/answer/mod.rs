@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use crate::connection::ConnectionState;
 use crate::error::ApiResult;
 use crate::limits::body::{JsonBody, process, read_form, read_json};
+use crate::limits::rate_headers::LIMITED_ANSWER_HEADERS;
 use crate::pages::changes::CallEndNotice;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
@@ -188,14 +189,24 @@ pub(crate) fn whole_response(
     warnings: &[AnswerWarning],
 ) -> Response {
     let Answered { engine, generation, reason, .. } = answered;
-    let response = json_response(body);
+    let mut response = Response::new(Body::from(body));
+    if caller.has_limits() {
+        // Once for all headers: a map that grows is copied.
+        response.headers_mut().reserve(LIMITED_ANSWER_HEADERS);
+    }
+    let response = of_json(response);
     let headers = AnswerHeaders { engine, reason: reason.as_ref(), role: caller.role };
     headers.add_to(response, warnings.iter().chain(&generation.warnings))
 }
 
 /// A response whose body is JSON already.
 pub(crate) fn json_response(body: impl Into<Body>) -> Response {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body.into()).into_response()
+    of_json(Response::new(body.into()))
+}
+
+fn of_json(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 /// Asks for a streamed answer.
