@@ -165,7 +165,8 @@ pub struct Caller {
     pub role: CallerRole,
     /// What an agent may use on this caller's behalf, and the name of the key that it is charged to.
     pub permit: Permit,
-    /// The rights of the key that `permit` names. Looked up again where a request is admitted.
+    /// The rights of the key that `permit` names. Set by [`Caller::under_key`], which also applies them, and checked again where a request
+    /// is admitted.
     pub key: Option<Arc<KeyGrant>>,
     /// Whom the request is for, in the words of the client (the field `user`), for the records.
     pub end_user: Option<Arc<str>>,
@@ -204,6 +205,25 @@ impl Caller {
             route: None,
             queued: None,
         }
+    }
+
+    /// The caller with the rights of a key, and no others.
+    pub fn under_key(self, key: Arc<KeyGrant>) -> Self {
+        let role = match self.role {
+            role if key.role == CallerRole::Owner => role,
+            // The key pays, but a message of a sender is no request of a member.
+            CallerRole::ChannelSender => CallerRole::ChannelSender,
+            CallerRole::Owner | CallerRole::Member | CallerRole::Stranger => CallerRole::Member,
+        };
+        let narrowed = |permit: Permit| key.narrow(permit).without(key.withheld_tools());
+        let first_calls =
+            self.first_calls.map(|first| FirstCalls { permit: narrowed(first.permit), ..first });
+        Caller { role, permit: narrowed(self.permit), first_calls, key: Some(key), ..self }
+    }
+
+    /// Whether what this caller uses is counted.
+    pub fn has_limits(&self) -> bool {
+        self.key.as_ref().is_some_and(|key| key.spending.is_some())
     }
 
     /// What this caller may use.

@@ -1,10 +1,13 @@
 //! What a named API key allows, and what its requests are charged to. Knows nothing of secrets, of databases or of how a limit is
 //! counted.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::future::Ready;
+use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
+use futures::future::{BoxFuture, Either};
 
 use crate::caller::CallerRole;
 use crate::collection::CollectionSet;
@@ -12,7 +15,12 @@ use crate::engine::CLOUD;
 use crate::generate::Usage;
 use crate::limit::LimitReached;
 use crate::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
-use crate::tool::{MEMORY_SEARCH_TOOLS, Permit, Reach};
+use crate::tool::{MEMORY_SEARCH_TOOLS, OWNER_TOOLS, Permit, Reach};
+
+/// The tools that some keys never allow: those that search the memory, then those of the owner. Made once, so that a request copies no
+/// list.
+static WITHHELD_TOOLS: LazyLock<Vec<Cow<'static, str>>> =
+    LazyLock::new(|| MEMORY_SEARCH_TOOLS.into_iter().chain(OWNER_TOOLS).map(Cow::Borrowed).collect());
 
 /// The rights of a key that may be used now.
 pub struct KeyGrant {
@@ -70,18 +78,28 @@ impl KeyGrant {
 
     /// `permit` without what this key does not allow. Rights that the key had when the permit was stored may be gone, and collections
     /// may have been added.
-    pub fn narrow(&self, permit: &Permit) -> Permit {
-        let only = match (&permit.only, &self.tools) {
-            (only, None) => only.clone(),
+    pub(crate) fn narrow(&self, permit: Permit) -> Permit {
+        let only = match (permit.only, &self.tools) {
+            (only, None) => only,
             (None, Some(tools)) => Some(tools.clone()),
-            (Some(only), Some(tools)) => {
-                Some(only.iter().filter(|tool| tools.contains(tool)).cloned().collect())
+            (Some(mut only), Some(tools)) => {
+                only.retain(|tool| tools.contains(tool));
+                Some(only)
             }
         };
         // A tool that is allowed by name reaches further than `most`. How far is not known here, so only a key without a limit keeps it.
-        let mut also = if self.reach == Reach::Act { permit.also.clone() } else { Vec::new() };
+        let mut also = if self.reach == Reach::Act { permit.also } else { Vec::new() };
         also.extend(self.searches());
-        Permit { most: permit.most.min(self.reach), also, only, ..permit.clone() }
+        Permit { most: permit.most.min(self.reach), also, only, ..permit }
+    }
+
+    /// The tools that this key never allows, whatever its reach: a member uses nothing of the owner's, and without collections there is
+    /// nothing to search.
+    pub(crate) fn withheld_tools(&self) -> &'static [Cow<'static, str>] {
+        let searches = MEMORY_SEARCH_TOOLS.len();
+        let start = if self.memory.is_empty() { 0 } else { searches };
+        let end = if self.role == CallerRole::Owner { searches } else { WITHHELD_TOOLS.len() };
+        &WITHHELD_TOOLS[start..end]
     }
 
     fn may_use_engine(&self, engine: &str) -> bool {
@@ -102,6 +120,12 @@ pub trait KeyRing: Send + Sync {
     /// read yet, so a task does not fail because it is claimed before that.
     async fn stored_grant(&self, name: &str, rule: Option<&str>) -> Option<Arc<KeyGrant>> {
         self.grant(name, rule)
+    }
+
+    /// Whether these are still the rights of a key that may be used now.
+    fn is_current(&self, key: &Arc<KeyGrant>) -> bool {
+        let granted = self.grant(&key.name, key.rule.as_deref());
+        granted.is_some_and(|granted| Arc::ptr_eq(&granted, key))
     }
 }
 
@@ -209,14 +233,16 @@ pub fn matches_pattern(pattern: &str, text: &str) -> bool {
     pattern[at..].iter().all(|byte| *byte == b'*')
 }
 
+/// What the limits of a key say. Usually that is known at once, and then no future is allocated.
+pub type LimitAnswer<'a, T> = Either<Ready<Result<T, LimitReached>>, BoxFuture<'a, Result<T, LimitReached>>>;
+
 /// Counts what a key uses, and refuses what would be too much.
-#[async_trait]
 pub trait Spending: Send + Sync {
     /// Admits a request. It runs until what this returns is dropped.
-    async fn begin_request(&self) -> Result<RunningRequest, LimitReached>;
+    fn begin_request(&self) -> LimitAnswer<'_, RunningRequest>;
 
     /// Reserves what a call to an engine is expected to use, before it is made.
-    async fn reserve(&self, call: PlannedCall<'_>) -> Result<Box<dyn CallReservation>, LimitReached>;
+    fn reserve<'a>(&'a self, call: PlannedCall<'a>) -> LimitAnswer<'a, Box<dyn CallReservation>>;
 }
 
 /// A request that counts as running until this is dropped.
@@ -315,19 +341,19 @@ mod tests {
         let key = grant(None);
         let wide = Permit { only: None, ..Permit::up_to(Reach::Act) };
         let narrow = Permit { only: Some(vec!["llm".into(), "shell".into()]), ..Permit::up_to(Reach::Pure) };
-        assert_eq!(key.narrow(&wide), Permit { only: key.tools.clone(), ..Permit::up_to(Reach::Read) });
+        assert_eq!(key.narrow(wide), Permit { only: key.tools.clone(), ..Permit::up_to(Reach::Read) });
         assert_eq!(
-            key.narrow(&narrow),
+            key.narrow(narrow),
             Permit { only: Some(vec!["llm".into()]), ..Permit::up_to(Reach::Pure) }
         );
         let by_name = Permit { also: vec!["llm".into()], ..Permit::up_to(Reach::Pure) };
         assert_eq!(
-            key.narrow(&by_name).also,
+            key.narrow(by_name.clone()).also,
             Vec::<String>::new(),
             "a name does not reach further than the key"
         );
         let wide_key = KeyGrant { reach: Reach::Act, ..grant(None) };
-        assert_eq!(wide_key.narrow(&by_name).also, ["llm"]);
+        assert_eq!(wide_key.narrow(by_name).also, ["llm"]);
     }
 
     #[test]
@@ -336,7 +362,7 @@ mod tests {
         let key = KeyGrant { memory: team.clone(), ..grant(None) };
         let searches = MEMORY_SEARCH_TOOLS.map(str::to_owned).to_vec();
         assert_eq!(key.permit().also, searches);
-        assert_eq!(key.narrow(&Permit::up_to(Reach::Pure)).also, searches);
+        assert_eq!(key.narrow(Permit::up_to(Reach::Pure)).also, searches);
         assert_eq!(grant(None).permit().also, [""; 0]);
         let rights = |role, key: Option<KeyGrant>| CallerRights { role, key: key.map(Arc::new) };
         assert_eq!(rights(CallerRole::Member, Some(key)).collections(), team);

@@ -74,7 +74,7 @@ pub use generate::{
 };
 pub use host_discovery::{HostDiscovery, HostRecords, NotDiscovery};
 pub use key::{
-    CallReservation, CallerRights, EmptyKeyRing, KeyGrant, KeyRing, ModelPatterns, PlannedCall,
+    CallReservation, CallerRights, EmptyKeyRing, KeyGrant, KeyRing, LimitAnswer, ModelPatterns, PlannedCall,
     RunningRequest, Spending, matches_pattern,
 };
 pub use limit::{LimitKind, LimitReached};

@@ -65,7 +65,7 @@ pub struct Permit {
     /// The caller's own selection, which can only take away; `None` for everything allowed.
     pub only: Option<Vec<String>>,
     /// Tools that are never allowed. Checked when a tool is used, so tools that are added later are included.
-    pub except: Vec<Cow<'static, str>>,
+    pub except: Cow<'static, [Cow<'static, str>]>,
     /// Whether the request itself is text from outside, such as a message on a channel. Its run begins as one that has read
     /// such text.
     pub tainted: bool,
@@ -86,7 +86,7 @@ impl Permit {
             most,
             also: Vec::new(),
             only: None,
-            except: Vec::new(),
+            except: Cow::Borrowed(&[]),
             tainted: false,
             key: None,
             rule: None,
@@ -99,6 +99,16 @@ impl Permit {
         reachable
             && self.only.as_ref().is_none_or(|only| only.contains(&tool.name))
             && !self.except.iter().any(|name| *name == tool.name)
+    }
+
+    /// The same, and never these tools.
+    pub(crate) fn without(mut self, tools: &'static [Cow<'static, str>]) -> Self {
+        match self.except.is_empty() {
+            // The usual case, which copies nothing.
+            true => self.except = Cow::Borrowed(tools),
+            false => self.except.to_mut().extend_from_slice(tools),
+        }
+        self
     }
 }
 

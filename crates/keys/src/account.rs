@@ -171,7 +171,9 @@ impl Account {
 
     /// Takes the amounts from all limits, or from none.
     pub(crate) fn reserve(&mut self, amounts: Amounts, now: Timestamp) -> Result<Reservation, Shortage> {
-        for meter in &mut self.meters {
+        // A limit of which nothing is taken is not touched, so it stays in the caches of other processors.
+        let is_needed = |meter: &&mut Meter| amounts.of(meter.quota.unit) > 0;
+        for meter in self.meters.iter_mut().filter(is_needed) {
             meter.roll(now);
             let amount = amounts.of(meter.quota.unit);
             let spendable = meter.spendable();
@@ -192,7 +194,7 @@ impl Account {
                 resets_in: seconds_between(now, meter.end),
             });
         }
-        for meter in &mut self.meters {
+        for meter in self.meters.iter_mut().filter(is_needed) {
             meter.share -= amounts.of(meter.quota.unit);
         }
         Ok(Reservation { at: now, amounts, limits_made: self.limits_made })
@@ -204,15 +206,21 @@ impl Account {
     }
 
     /// Replaces what was reserved by what was used. A limit that was added in the meantime does not change: nothing was taken from it, so
-    /// nothing goes back.
-    pub(crate) fn settle(&mut self, reservation: Reservation, used: Amounts, now: Timestamp) {
+    /// nothing goes back. The time of the reservation says which window this belongs to, so the clock is not read again.
+    pub(crate) fn settle(&mut self, reservation: Reservation, used: Amounts) {
         let Reservation { at, amounts, limits_made } = reservation;
         for meter in self.meters.iter_mut().filter(|meter| meter.number < limits_made) {
-            meter.roll(now);
             let (reserved, used) = (amounts.of(meter.quota.unit), used.of(meter.quota.unit));
+            if used == reserved {
+                continue;
+            }
+            // A limit of which nothing was reserved may still be in an older window.
+            if reserved == 0 && at.as_second() >= meter.end {
+                meter.roll(at);
+            }
             let window = meter.window_of(at);
             let is_current = window == meter.window;
-            if used <= reserved {
+            if used < reserved {
                 // What is left of a window that is over is of no use.
                 if is_current {
                     meter.share += reserved - used;

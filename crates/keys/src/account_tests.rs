@@ -64,11 +64,11 @@ fn a_clock_that_was_far_ahead_does_not_keep_a_limit_used_up() {
 fn what_was_reserved_and_not_used_is_free_again() {
     let mut account = account(&[(PER_MINUTE, ShareSource::Own)]);
     let reserved = account.reserve(tokens(100), noon()).expect("reserved");
-    account.settle(reserved, tokens(30), after(1));
+    account.settle(reserved, tokens(30));
     assert_eq!(account.per_minute(Unit::Tokens, after(1)).map(|state| state.left), Some(70));
     // A reservation of a window that is over gives nothing to the next one.
     let reserved = account.reserve(tokens(70), after(2)).expect("reserved");
-    account.settle(reserved, tokens(0), after(61));
+    account.settle(reserved, tokens(0));
     assert_eq!(account.per_minute(Unit::Tokens, after(61)).map(|state| state.left), Some(100));
 }
 
@@ -98,11 +98,31 @@ fn what_a_call_uses_beyond_its_reservation_is_noted_for_the_store() {
     account.reserve(tokens(1), noon()).expect_err("nothing is leased");
     account.add_share(PER_DAY, day, 30, 30);
     let reserved = account.reserve(tokens(10), noon()).expect("reserved");
-    account.settle(reserved, tokens(45), after(1));
+    account.settle(reserved, tokens(45));
     let nothing = account.reserve_nothing(noon());
-    account.settle(nothing, tokens(5), after(1));
+    account.settle(nothing, tokens(5));
     assert_eq!(account.take_overdrafts(), [Overdraft { quota: PER_DAY, window: day, amount: 20 }]);
     assert_eq!(account.unsettled(PER_DAY, day), (0, 0));
+}
+
+#[test]
+fn a_call_for_which_nothing_was_reserved_counts_in_the_window_in_which_it_began() {
+    let mut account = account(&[(PER_MINUTE, ShareSource::Own), (PER_DAY, ShareSource::Leased)]);
+    let left = |account: &mut Account, seconds| {
+        account.per_minute(Unit::Tokens, after(seconds)).map(|state| state.left)
+    };
+    assert_eq!(left(&mut account, 0), Some(100));
+    // No one has asked for the limit in the next minute until the call ends.
+    let nothing = account.reserve(tokens(0), after(70)).expect("nothing is needed");
+    account.settle(nothing, tokens(30));
+    assert_eq!((left(&mut account, 75), left(&mut account, 120)), (Some(70), Some(100)));
+    // Another call has begun a later minute.
+    let nothing = account.reserve_nothing(after(130));
+    assert_eq!(left(&mut account, 190), Some(100));
+    account.settle(nothing, tokens(5));
+    assert_eq!(left(&mut account, 190), Some(100));
+    let window = PER_DAY.period.window(noon());
+    assert_eq!(account.take_overdrafts(), [Overdraft { quota: PER_DAY, window, amount: 35 }]);
 }
 
 #[test]
@@ -113,7 +133,7 @@ fn what_calls_have_reserved_and_not_used_is_given_back_except_a_usual_share() {
     account.add_share(PER_DAY, day, 80, 200);
     let reserved = account.reserve(tokens(80), noon()).expect("reserved");
     assert_eq!(account.take_excess(noon()), [], "it is in use");
-    account.settle(reserved, tokens(0), noon());
+    account.settle(reserved, tokens(0));
     // 880 are left, of which 55 are a share: 80 are not much more than that.
     assert_eq!(account.take_excess(noon()), []);
     account.add_share(PER_DAY, day, 80, 280);
@@ -145,8 +165,8 @@ fn a_call_settles_only_the_limits_it_reserved_from() {
     let window = PER_DAY.period.window(noon());
     assert_eq!(account.left(Unit::Tokens, noon()), Some(100));
     // Used less, and used more, than was reserved.
-    account.settle(reserved, tokens(10), after(1));
-    account.settle(another, tokens(90), after(1));
+    account.settle(reserved, tokens(10));
+    account.settle(another, tokens(90));
     assert_eq!(account.per_minute(Unit::Tokens, after(1)).map(|state| state.left), Some(100));
     assert_eq!((account.unsettled(PER_DAY, window), account.take_overdrafts()), ((0, 0), vec![]));
 
@@ -155,7 +175,7 @@ fn a_call_settles_only_the_limits_it_reserved_from() {
     account.add_share(PER_DAY, window, reserved.wanted.expect("within the limit"), 1);
     let reserved = account.reserve(tokens(1), after(1)).expect("reserved");
     account.set_limits(&[(Quota { limit: 200, ..PER_MINUTE }, ShareSource::Own), day]);
-    account.settle(reserved, tokens(0), after(2));
+    account.settle(reserved, tokens(0));
     assert_eq!(account.per_minute(Unit::Tokens, after(2)).map(|state| state.left), Some(200));
     assert_eq!(account.unsettled(PER_DAY, window), (1, 0));
 }
@@ -175,7 +195,7 @@ proptest! {
                 account.add_share(PER_DAY, day, wanted, leased);
                 account.reserve(tokens(estimate), noon())
             });
-            account.settle(reserved.expect("leased"), tokens(actual), noon());
+            account.settle(reserved.expect("leased"), tokens(actual));
             spent += actual;
         }
         let (share, over) = account.unsettled(PER_DAY, day);

@@ -7,7 +7,8 @@
 //! | `limits` | limits and budgets, as they are written and read |
 //! | `secret` | secrets and their hashes |
 //! | `account` | counts what a key uses, in memory |
-//! | `metered` | admits requests and calls, with shares that the store leases |
+//! | `metered` | the account of a key, with shares that the store leases |
+//! | `spending` | admits requests and calls, and counts them until they end |
 //! | `refusal` | the messages for a key that has not enough left |
 //! | `options` | what the keys need from the rest of the program |
 //! | `ring` | the keys in memory |
@@ -33,6 +34,7 @@ mod refusal;
 mod ring;
 mod secret;
 mod service;
+mod spending;
 pub mod store;
 
 pub use audit::{AuditActor, AuditChain, AuditEntry, AuditEvent, AuditFault};
@@ -43,8 +45,8 @@ pub use identity::{
 };
 pub use key::{ApiKey, KeyError, KeyField, KeyName, KeyPatch, KeyRole, KeyRules, KeyStatus, NewKey};
 pub use limits::{Budget, Period, Quota, QuotaUsage, Unit};
-pub use metered::{CallCost, PriceFn, RateHeaders, StoreFailure};
-pub use options::KeyOptions;
+pub use metered::RateHeaders;
+pub use options::{CallCost, KeyOptions, PriceFn, StoreFailure};
 pub use ring::{ActiveKey, KeyCheck, KeySnapshot};
 pub use secret::{KeySecret, SECRET_PREFIX};
 pub use service::{CreatedKey, KeyService, ROTATION_OVERLAP};

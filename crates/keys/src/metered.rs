@@ -1,12 +1,10 @@
-//! Admits the requests and calls of one key. The usual case is decided in memory; only a share that is used up asks the store.
+//! The account of one key: how many of its requests are running, and what it may still use. The usual case is decided in memory; only a
+//! share that is used up asks the store.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use hob_core::{
-    CallReservation, Clock, LimitKind, LimitReached, PlannedCall, RunningRequest, Spending, Usage,
-};
+use hob_core::{Clock, LimitKind, LimitReached, PlannedCall};
 use hob_db::DbResult;
 use hob_sync::Mutex;
 use hob_sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -15,6 +13,7 @@ use jiff::Timestamp;
 use crate::account::{Account, Amounts, LimitState, Overdraft, Reservation, ShareSource, Shortage};
 use crate::key::KeyRules;
 use crate::limits::{Period, Quota, Unit};
+use crate::options::{CallCost, PriceFn, StoreFailure};
 use crate::refusal::limit_reached;
 use crate::store::{KeyStore, Lease, QuotaWindow};
 
@@ -29,27 +28,6 @@ const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// No limit of requests at once.
 const UNLIMITED: u32 = u32::MAX;
-
-/// What a call costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallCost {
-    /// Whatever it uses.
-    Free,
-    NanoDollars(u64),
-    /// A cloud model without a known price.
-    Unknown,
-}
-
-/// What a call to an engine costs: engine, model, prompt tokens, completion tokens.
-pub type PriceFn = Arc<dyn Fn(&str, &str, u64, u64) -> CallCost + Send + Sync>;
-
-/// What happens to a request whose limits cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum StoreFailure {
-    #[default]
-    Refuse,
-    Allow,
-}
 
 /// What the accounts of all keys share.
 pub(crate) struct MeterParts {
@@ -125,10 +103,34 @@ impl Metered {
         LimitKind::ALL.into_iter().zip(counts)
     }
 
-    fn count_refusal(&self, reached: &LimitReached) {
+    pub(crate) fn count_refusal(&self, reached: &LimitReached) {
         let position = LimitKind::ALL.iter().position(|kind| *kind == reached.kind);
         if let Some(count) = position.and_then(|position| self.refused.get(position)) {
             count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a request as running until [`Metered::end_running`]; false if as many as allowed are running.
+    pub(crate) fn begin_running(&self) -> bool {
+        let most = self.most_running.load(Ordering::Relaxed);
+        let add = |running: u32| (running < most).then_some(running + 1);
+        self.running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    }
+
+    pub(crate) fn end_running(&self) {
+        self.running.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The refusal of a request, because others are running.
+    pub(crate) fn too_many_running(&self) -> LimitReached {
+        let most = self.most_running.load(Ordering::Relaxed);
+        LimitReached {
+            kind: LimitKind::Parallel,
+            message: format!(
+                "the key '{}' may have {most} requests at once, and they are running. Try again when one of them has ended",
+                self.name
+            ),
+            retry_after: Some(Duration::from_secs(1)),
         }
     }
 
@@ -187,10 +189,15 @@ impl Metered {
         QuotaWindow { key: Arc::clone(&self.id), quota: quota.id(), window }
     }
 
-    /// Takes the amounts, with new shares where they are needed.
-    async fn take(self: &Arc<Self>, amounts: Amounts) -> Result<Reservation, LimitReached> {
+    /// Takes the amounts from the shares that are here. A shortage comes with the time at which it was found.
+    pub(crate) fn take_now(&self, amounts: Amounts) -> Result<Reservation, (Shortage, Timestamp)> {
         let at = self.parts.clock.now();
-        let shortage = match self.account.lock().reserve(amounts, at) {
+        self.account.lock().reserve(amounts, at).map_err(|shortage| (shortage, at))
+    }
+
+    /// Takes the amounts, with new shares where they are needed.
+    pub(crate) async fn take(self: &Arc<Self>, amounts: Amounts) -> Result<Reservation, LimitReached> {
+        let (shortage, at) = match self.take_now(amounts) {
             Ok(reservation) => return Ok(reservation),
             Err(shortage) => shortage,
         };
@@ -200,12 +207,16 @@ impl Metered {
         }
     }
 
+    /// Replaces what was reserved by what was used.
+    pub(crate) fn settle(&self, reservation: Reservation, used: Amounts) {
+        self.account.lock().settle(reservation, used);
+    }
+
     async fn take_with_leases(self: &Arc<Self>, amounts: Amounts) -> Result<Reservation, LimitReached> {
         let _leasing = self.leasing.lock().await;
         loop {
             // Another request may have leased a share in the meantime.
-            let at = self.parts.clock.now();
-            let shortage = match self.account.lock().reserve(amounts, at) {
+            let (shortage, at) = match self.take_now(amounts) {
                 Ok(reservation) => return Ok(reservation),
                 Err(shortage) => shortage,
             };
@@ -278,20 +289,20 @@ impl Metered {
         }
     }
 
-    /// What a call is expected to use, and whether it costs money.
-    fn estimate(&self, call: &PlannedCall<'_>) -> Result<(Amounts, bool), LimitReached> {
+    pub(crate) fn estimate(&self, call: &PlannedCall<'_>) -> Result<Estimate, LimitReached> {
         let completion = planned_completion(call);
         let tokens = call.prompt_tokens.saturating_add(completion);
         if tokens == 0 {
             self.check_uncounted(call)?;
         }
         let price = self.price(call.engine, call.model, call.prompt_tokens, completion)?;
-        Ok((Amounts { requests: 0, tokens, nano_dollars: price.unwrap_or_default() }, price.is_some()))
+        let amounts = Amounts { requests: 0, tokens, nano_dollars: price.unwrap_or_default() };
+        Ok(Estimate { amounts, is_priced: price.is_some() })
     }
 
     /// The limit of the answer with which the call fits into what is left; `None` if it cannot be lowered. A limit that the caller did not
     /// set must not be the reason to refuse a call.
-    fn lowered_completion(&self, call: &PlannedCall<'_>) -> Option<u64> {
+    pub(crate) fn lowered_completion(&self, call: &PlannedCall<'_>) -> Option<u64> {
         let (planned, lowest) = (planned_completion(call), call.lowest_completion?);
         let now = self.parts.clock.now();
         let left = |unit| self.account.lock().left(unit, now).unwrap_or(u64::MAX);
@@ -326,7 +337,13 @@ impl Metered {
         }
     }
 
-    fn cost(&self, engine: &str, model: &str, prompt: u64, completion: u64) -> Result<u64, LimitReached> {
+    pub(crate) fn cost(
+        &self,
+        engine: &str,
+        model: &str,
+        prompt: u64,
+        completion: u64,
+    ) -> Result<u64, LimitReached> {
         self.price(engine, model, prompt, completion).map(Option::unwrap_or_default)
     }
 
@@ -356,136 +373,15 @@ impl Metered {
     }
 }
 
+/// What a call is expected to use.
+pub(crate) struct Estimate {
+    pub(crate) amounts: Amounts,
+    /// Whether it costs money.
+    pub(crate) is_priced: bool,
+}
+
 fn planned_completion(call: &PlannedCall<'_>) -> u64 {
     call.completion_tokens.unwrap_or(ASSUMED_COMPLETION)
-}
-
-/// The account of a key, as requests use it.
-pub(crate) struct KeySpending(pub(crate) Arc<Metered>);
-
-/// Ends a request.
-struct Running(Arc<Metered>);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-#[async_trait]
-impl Spending for KeySpending {
-    async fn begin_request(&self) -> Result<RunningRequest, LimitReached> {
-        self.begin().await.inspect_err(|reached| self.0.count_refusal(reached))
-    }
-
-    async fn reserve(&self, call: PlannedCall<'_>) -> Result<Box<dyn CallReservation>, LimitReached> {
-        self.reserve_estimate(call).await.inspect_err(|reached| self.0.count_refusal(reached))
-    }
-}
-
-impl KeySpending {
-    async fn begin(&self) -> Result<RunningRequest, LimitReached> {
-        let metered = &self.0;
-        let most = metered.most_running.load(Ordering::Relaxed);
-        let add = |running: u32| (running < most).then_some(running + 1);
-        if metered.running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err() {
-            return Err(LimitReached {
-                kind: LimitKind::Parallel,
-                message: format!(
-                    "the key '{}' may have {most} requests at once, and they are running. Try again when one of them has ended",
-                    metered.name
-                ),
-                retry_after: Some(Duration::from_secs(1)),
-            });
-        }
-        let running = Running(Arc::clone(metered));
-        metered.take(Amounts { requests: 1, ..Amounts::default() }).await?;
-        Ok(RunningRequest(Box::new(running)))
-    }
-
-    async fn reserve_estimate(
-        &self,
-        call: PlannedCall<'_>,
-    ) -> Result<Box<dyn CallReservation>, LimitReached> {
-        let metered = &self.0;
-        let (mut call, mut lowered) = (call, None);
-        let (estimate, is_priced, reservation) = loop {
-            let (estimate, is_priced) = metered.estimate(&call)?;
-            match metered.take(estimate).await {
-                Ok(reservation) => break (estimate, is_priced, reservation),
-                // Only a refusal says how much is left: until then, the store has not been asked. Each round lowers the limit.
-                Err(reached) => lowered = Some(metered.lowered_completion(&call).ok_or(reached)?),
-            }
-            call.completion_tokens = lowered;
-        };
-        Ok(Box::new(Reserved {
-            metered: Arc::clone(metered),
-            reservation,
-            estimate,
-            lowered,
-            priced: is_priced
-                .then(|| PricedCall { engine: call.engine.to_owned(), model: call.model.to_owned() }),
-            is_settled: false,
-        }))
-    }
-}
-
-/// What decides the price of a call.
-struct PricedCall {
-    engine: String,
-    model: String,
-}
-
-/// What is reserved for one call.
-struct Reserved {
-    metered: Arc<Metered>,
-    reservation: Reservation,
-    /// What counts if the end does not say what was used, or what it costs.
-    estimate: Amounts,
-    /// The limit of the answer, if it had to be lowered.
-    lowered: Option<u64>,
-    /// `None` if the call is free, or without a budget in dollars.
-    priced: Option<PricedCall>,
-    is_settled: bool,
-}
-
-impl Reserved {
-    fn settle_with(&mut self, used: Amounts) {
-        if !std::mem::replace(&mut self.is_settled, true) {
-            let now = self.metered.parts.clock.now();
-            self.metered.account.lock().settle(self.reservation, used, now);
-        }
-    }
-}
-
-impl CallReservation for Reserved {
-    fn lowered_completion(&self) -> Option<u64> {
-        self.lowered
-    }
-
-    fn settle(mut self: Box<Self>, usage: Usage) {
-        let Usage { prompt_tokens, completion_tokens, .. } = usage;
-        let cost = |PricedCall { engine, model }: &PricedCall| {
-            self.metered.cost(engine, model, prompt_tokens, completion_tokens).ok()
-        };
-        let nano_dollars = self.priced.as_ref().and_then(cost);
-        self.settle_with(Amounts {
-            requests: 0,
-            tokens: prompt_tokens.saturating_add(completion_tokens),
-            nano_dollars: nano_dollars.unwrap_or(self.estimate.nano_dollars),
-        });
-    }
-
-    fn keep(mut self: Box<Self>) {
-        let estimate = self.estimate;
-        self.settle_with(estimate);
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        self.settle_with(Amounts::default());
-    }
 }
 
 #[cfg(all(test, shuttle))]

@@ -126,7 +126,7 @@ fn take(server: &Metered, amount: u64) -> Option<Reservation> {
 /// A call that reserves an amount and uses another. What it used, or zero if it was refused.
 fn call(server: &Metered, reserved: u64, used: u64) -> u64 {
     let Some(reservation) = take(server, reserved) else { return 0 };
-    server.account.lock().settle(reservation, tokens(used), noon());
+    server.account.lock().settle(reservation, tokens(used));
     used
 }
 

@@ -4,8 +4,28 @@ use std::sync::Arc;
 
 use hob_core::{Clock, SystemClock};
 
-use crate::metered::{CallCost, PriceFn, StoreFailure};
 use crate::store::KeyStore;
+
+/// What a call costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallCost {
+    /// Whatever it uses.
+    Free,
+    NanoDollars(u64),
+    /// A cloud model without a known price.
+    Unknown,
+}
+
+/// What a call to an engine costs: engine, model, prompt tokens, completion tokens.
+pub type PriceFn = Arc<dyn Fn(&str, &str, u64, u64) -> CallCost + Send + Sync>;
+
+/// What happens to a request whose limits cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StoreFailure {
+    #[default]
+    Refuse,
+    Allow,
+}
 
 pub struct KeyOptions {
     pub store: Arc<dyn KeyStore>,

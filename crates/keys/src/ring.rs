@@ -7,8 +7,9 @@ use hob_core::{CallerRole, CollectionName, CollectionSet, KeyGrant, LimitKind, M
 use jiff::Timestamp;
 
 use crate::key::{ApiKey, KeyRole, KeyStatus};
-use crate::metered::{KeySpending, MeterParts, Metered, RateHeaders};
+use crate::metered::{MeterParts, Metered, RateHeaders};
 use crate::secret::{SecretHash, id_of};
+use crate::spending::KeySpending;
 use crate::store::StoredKey;
 
 /// A key in memory.
@@ -157,6 +158,11 @@ impl KeySnapshot {
     /// A key that is valid now.
     pub fn valid(&self, name: &str, now: impl FnOnce() -> Timestamp) -> Option<&Arc<ActiveKey>> {
         self.by_name.get(name).filter(|key| key.is_valid(now))
+    }
+
+    /// Whether these are the rights of a key that is valid now.
+    pub(crate) fn is_current(&self, grant: &Arc<KeyGrant>, now: impl FnOnce() -> Timestamp) -> bool {
+        self.valid(&grant.name, now).is_some_and(|key| Arc::ptr_eq(&key.grant, grant))
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<ActiveKey>> {

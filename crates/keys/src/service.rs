@@ -477,6 +477,13 @@ impl KeyRing for KeyService {
         }
         self.grant(name, rule)
     }
+
+    fn is_current(&self, key: &Arc<KeyGrant>) -> bool {
+        match &key.rule {
+            Some(rule) => self.identities.is_current(key, rule),
+            None => self.snapshot.load().is_current(key, || self.parts.clock.now()),
+        }
+    }
 }
 
 async fn blocking<T: Send + 'static>(

@@ -9,7 +9,7 @@ use hob_testkit::{PostgresServer, TestDatabase};
 use super::tests::{Keys, budget, call, keys_over, keys_with, name, usage};
 use super::*;
 use crate::identity::{IdentityRule, IdentityRules};
-use crate::metered::StoreFailure;
+use crate::options::StoreFailure;
 use crate::store::POSTGRES_MIGRATIONS;
 
 fn connect(url: &str) -> PostgresDatabase {

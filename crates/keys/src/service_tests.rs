@@ -8,7 +8,7 @@ use hob_db::{Database, LazyDatabase, Storage};
 use super::*;
 use crate::key::KeyRole;
 use crate::limits::Budget;
-use crate::metered::{CallCost, PriceFn, StoreFailure};
+use crate::options::{CallCost, PriceFn, StoreFailure};
 use crate::store::{MIGRATIONS, SqliteKeyStore, key_store};
 
 const MIGRATED: &[hob_db::Migrations] = &[MIGRATIONS];
@@ -140,6 +140,21 @@ async fn only_the_secret_of_a_valid_key_is_accepted() {
         keys.service.create(taken, AuditActor::terminal()).await,
         Err(KeyError::NameTaken { .. })
     ));
+}
+
+#[tokio::test]
+async fn rights_are_current_until_their_key_changes_or_ends() {
+    let keys = keys();
+    keys.create("ana", KeyPatch { expires: Some(Some("1h".into())), ..KeyPatch::default() }).await;
+    let granted = || keys.service.grant("ana", None).expect("a key");
+    let first = granted();
+    assert!(keys.service.is_current(&first));
+    let patch = KeyPatch { reach: Some(Reach::Read), ..KeyPatch::default() };
+    keys.service.patch(&name("ana"), patch, AuditActor::terminal()).await.expect("changed");
+    let second = granted();
+    assert!(!keys.service.is_current(&first) && keys.service.is_current(&second));
+    keys.clock.forward(3_600);
+    assert!(!keys.service.is_current(&second));
 }
 
 #[tokio::test]

@@ -1,6 +1,9 @@
+use std::future::ready;
+
 use futures::StreamExt;
+use futures::future::Either;
 use hob_core::{
-    CallReservation, CallerRole, CollectionSet, Delta, FinishReason, KeyGrant, LimitReached, Message, Reach,
+    CallReservation, CallerRole, CollectionSet, Delta, FinishReason, KeyGrant, LimitAnswer, Message, Reach,
     RequestSource, Role, RunEvents, RunningRequest, Spending,
 };
 use hob_testkit::ScriptedEngine;
@@ -31,14 +34,14 @@ impl Notebook {
 #[derive(Clone, Default)]
 struct Reservations(Arc<Mutex<Vec<&'static str>>>);
 
-#[async_trait]
 impl Spending for Reservations {
-    async fn begin_request(&self) -> Result<RunningRequest, LimitReached> {
-        Ok(RunningRequest(Box::new(())))
+    fn begin_request(&self) -> LimitAnswer<'_, RunningRequest> {
+        Either::Left(ready(Ok(RunningRequest(Box::new(())))))
     }
 
-    async fn reserve(&self, _call: PlannedCall<'_>) -> Result<Box<dyn CallReservation>, LimitReached> {
-        Ok(Box::new(Reserved { ends: self.clone(), how: "given back" }))
+    fn reserve<'a>(&'a self, _call: PlannedCall<'a>) -> LimitAnswer<'a, Box<dyn CallReservation>> {
+        let reserved: Box<dyn CallReservation> = Box::new(Reserved { ends: self.clone(), how: "given back" });
+        Either::Left(ready(Ok(reserved)))
     }
 }
 

@@ -8,8 +8,7 @@ use std::task::{Context, Poll};
 
 use futures::Stream;
 use futures::stream::BoxStream;
-use hob_core::tool::{MEMORY_SEARCH_TOOLS, OWNER_TOOLS};
-use hob_core::{AskError, Caller, CallerRole, FirstCalls, KeyGrant, KeyRing, Permit, RunningRequest};
+use hob_core::{AskError, Caller, KeyGrant, KeyRing, LimitReached, Permit, RunningRequest};
 
 use super::AskService;
 
@@ -24,13 +23,18 @@ pub(super) struct Admitted<'a> {
 impl AskService {
     /// Applies the rights and limits of the key that the caller's permit names.
     pub(super) async fn admitted<'a>(&self, caller: Cow<'a, Caller>) -> Result<Admitted<'a>, AskError> {
+        if caller.permit.key.is_none() {
+            return Ok(Admitted { caller, running: None });
+        }
+        // The server has applied the rights already. Usually the key has not changed since, and then nothing is copied.
+        if let Some(key) = caller.key.as_ref().filter(|key| self.keys.is_current(key)) {
+            let running = begin(key).await?;
+            return Ok(Admitted { caller, running });
+        }
         let key = present_grant(self.keys.as_ref(), &caller.permit).await?;
         let Some(key) = key else { return Ok(Admitted { caller, running: None }) };
-        let running = match &key.spending {
-            Some(spending) => Some(spending.begin_request().await?),
-            None => None,
-        };
-        Ok(Admitted { caller: Cow::Owned(with_key(&caller, key)), running })
+        let running = begin(&key).await?;
+        Ok(Admitted { caller: Cow::Owned(caller.into_owned().under_key(key)), running })
     }
 }
 
@@ -49,47 +53,11 @@ pub(crate) async fn present_grant(
     stored.map(Some).ok_or_else(|| AskError::KeyNotValid { name: Arc::clone(name) })
 }
 
-/// The caller with the rights of its key, and no others.
-pub(super) fn with_key(caller: &Caller, key: Arc<KeyGrant>) -> Caller {
-    let is_owners = key.role == CallerRole::Owner;
-    let narrowed = |permit: &Permit| {
-        let mut permit = key.narrow(permit);
-        if !is_owners {
-            permit.except.extend(OWNER_TOOLS.map(Cow::Borrowed));
-        }
-        if key.memory.is_empty() {
-            permit.except.extend(MEMORY_SEARCH_TOOLS.map(Cow::Borrowed));
-        }
-        permit
-    };
-    let permit = narrowed(&caller.permit);
-    let first_calls = caller.first_calls.as_ref().map(|first| FirstCalls {
-        calls: first.calls.clone(),
-        permit: narrowed(&first.permit),
-        results: first.results.clone(),
-    });
-    let role = match caller.role {
-        role if is_owners => role,
-        // The key pays, but a message of a sender is no request of a member.
-        CallerRole::ChannelSender => CallerRole::ChannelSender,
-        CallerRole::Owner | CallerRole::Member | CallerRole::Stranger => CallerRole::Member,
-    };
-    // Field by field, because a clone would also count the references of the key that all threads share.
-    Caller {
-        run: Arc::clone(&caller.run),
-        source: caller.source,
-        role,
-        permit,
-        key: Some(key),
-        end_user: caller.end_user.clone(),
-        tally: caller.tally.clone(),
-        agent: caller.agent.clone(),
-        memory: caller.memory.clone(),
-        first_calls,
-        trace_parent: caller.trace_parent,
-        request_id: caller.request_id.clone(),
-        route: caller.route,
-        queued: caller.queued,
+/// Counts a request of a key with limits.
+async fn begin(key: &KeyGrant) -> Result<Option<RunningRequest>, LimitReached> {
+    match &key.spending {
+        Some(spending) => spending.begin_request().await.map(Some),
+        None => Ok(None),
     }
 }
 

@@ -1,4 +1,6 @@
-//! Tools by keys: every tool of Hob, with every reach and every list of tools of a key.
+//! Tools by keys: every tool of Hob, with every reach and every list of tools of a key. And keys that change before a request is admitted.
+
+use std::sync::Mutex;
 
 use futures::FutureExt;
 use futures::future::ready;
@@ -7,8 +9,8 @@ use hob_agents::builtin::{Llm, LlmOptions, same_engine};
 use hob_channels::{ChannelOptions, ChannelService};
 use hob_config::{CalendarConfig, Config};
 use hob_core::{
-    AnswerDefaults, CollectionSet, Engine, EventBus, GenerateRequest, ModelPatterns, Permit, Reach,
-    RequestSource, RunEvents, Tool,
+    AnswerDefaults, CallerRole, CollectionSet, Engine, EventBus, GenerateRequest, KeyRing, ModelPatterns,
+    Permit, Reach, RequestSource, RunEvents, Tool,
 };
 use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
@@ -106,6 +108,19 @@ fn request_with(key: &Arc<KeyGrant>) -> Caller {
     Caller { role: key.role, permit: key.permit(), ..Caller::trusted(RequestSource::Server, "run") }
 }
 
+fn service(tools: ToolSet) -> AskService {
+    let engine: Arc<dyn Engine> = Arc::new(ScriptedEngine::saying(&["yes"]));
+    AskService::new(AskServiceParts {
+        engine,
+        default_model: None,
+        agent: None,
+        tools,
+        max_turns: 3,
+        bus: EventBus::new(),
+        log: Arc::new(NoInferenceLog),
+    })
+}
+
 #[tokio::test]
 async fn a_run_of_a_key_gets_exactly_the_tools_that_its_role_reach_and_list_allow() {
     let home = tempfile::tempdir().unwrap();
@@ -126,14 +141,15 @@ async fn a_run_of_a_key_gets_exactly_the_tools_that_its_role_reach_and_list_allo
                     let is_listed = list.as_ref().is_none_or(|list| list.contains(&spec.name));
                     let is_for_role = role == CallerRole::Owner || is_for_members;
                     let key = grant(role, reach, list.clone());
-                    let permit = with_key(&request_with(&key), key).permit;
+                    let permit = request_with(&key).under_key(key).permit;
                     let expected = spec.reach <= reach && is_listed && is_for_role;
                     let what = (role, reach, list, &spec.name);
                     assert_eq!(permit.allows(spec), expected, "{what:?}");
                     // A name in the request does not reach further than the key.
                     let by_name = Permit { also: vec![spec.name.clone()], ..Permit::up_to(Reach::Pure) };
                     let key = grant(role, reach, list.clone());
-                    let permit = with_key(&Caller { permit: by_name, ..request_with(&key) }, key).permit;
+                    let caller = Caller { permit: by_name, ..request_with(&key) };
+                    let permit = caller.under_key(key).permit;
                     assert!(expected || !permit.allows(spec), "by name: {what:?}");
                 }
             }
@@ -147,7 +163,7 @@ fn a_message_that_a_key_pays_for_stays_a_message_of_a_sender() {
     for (role, may_send) in [(CallerRole::Owner, true), (CallerRole::Member, false)] {
         let sender =
             Caller { role: CallerRole::ChannelSender, ..Caller::trusted(RequestSource::Channel, "run") };
-        let Caller { role, permit, .. } = with_key(&sender, grant(role, Reach::Act, None));
+        let Caller { role, permit, .. } = sender.under_key(grant(role, Reach::Act, None));
         assert_eq!(role, CallerRole::ChannelSender);
         assert_eq!(!permit.except.iter().any(|tool| tool == "channel_send"), may_send);
     }
@@ -155,17 +171,8 @@ fn a_message_that_a_key_pays_for_stays_a_message_of_a_sender() {
 
 #[tokio::test]
 async fn the_tool_that_asks_a_model_is_only_for_keys_that_may_use_its_model() {
-    let engine: Arc<dyn Engine> = Arc::new(ScriptedEngine::saying(&["yes"]));
     let tool: Arc<dyn Tool> = Arc::new(Llm::new(llm()));
-    let system = AskService::new(AskServiceParts {
-        engine,
-        default_model: None,
-        agent: None,
-        tools: ToolSet::new([tool]).unwrap(),
-        max_turns: 3,
-        bus: EventBus::new(),
-        log: Arc::new(NoInferenceLog),
-    });
+    let system = service(ToolSet::new([tool]).unwrap());
     let target = LlmTarget { engine: "vllm".into(), model: Some("large".into()) };
     let system = system.with_llm_target(target);
     let has_tool = |models: Option<&[&str]>, engines: Option<&[&str]>| {
@@ -182,7 +189,7 @@ async fn the_tool_that_asks_a_model_is_only_for_keys_that_may_use_its_model() {
             memory: CollectionSet::none(),
             spending: None,
         });
-        let caller = with_key(&request_with(&key), key);
+        let caller = request_with(&key).under_key(key);
         let request = GenerateRequest::default();
         let asked = Asked { request: &request, caller: &caller };
         let tools = system.tools_for(asked, &RunEvents::without_subscribers()).unwrap();
@@ -193,4 +200,31 @@ async fn the_tool_that_asks_a_model_is_only_for_keys_that_may_use_its_model() {
     assert!(has_tool(Some(&["auto"]), None), "the choice is Hob's");
     assert!(!has_tool(Some(&["small"]), None));
     assert!(!has_tool(None, Some(&["ollama"])));
+}
+
+/// One key, which a test can change.
+struct OneKey(Mutex<Option<Arc<KeyGrant>>>);
+
+impl KeyRing for OneKey {
+    fn grant(&self, _name: &str, _rule: Option<&str>) -> Option<Arc<KeyGrant>> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_admitted_with_the_rights_that_its_key_has_then() {
+    let key = grant(CallerRole::Member, Reach::Act, None);
+    let ring = Arc::new(OneKey(Mutex::new(Some(Arc::clone(&key)))));
+    let system = service(ToolSet::default()).with_keys(Arc::clone(&ring) as Arc<dyn KeyRing>);
+    let caller = request_with(&key).under_key(key);
+    let admitted = system.admitted(Cow::Borrowed(&caller)).await.unwrap();
+    assert!(matches!(admitted.caller, Cow::Borrowed(_)), "the key is the same, and nothing is copied");
+    // Changed, and then revoked, after the rights were applied.
+    *ring.0.lock().unwrap() = Some(grant(CallerRole::Member, Reach::Pure, None));
+    let admitted = system.admitted(Cow::Borrowed(&caller)).await.unwrap();
+    let of_key = admitted.caller.key.as_ref().map(|key| key.reach);
+    assert_eq!((admitted.caller.permit.most, of_key), (Reach::Pure, Some(Reach::Pure)));
+    *ring.0.lock().unwrap() = None;
+    let refused = system.admitted(Cow::Borrowed(&caller)).await;
+    assert!(matches!(refused, Err(AskError::KeyNotValid { .. })));
 }

@@ -91,7 +91,7 @@ impl AskService {
         let memory = rights.collections();
         let mut permit = Permit { tainted: asked.is_tainted(), memory, ..caller.permit.clone() };
         if self.llm_target.as_ref().is_some_and(|target| !target.load().is_allowed(&rights)) {
-            permit.except.push(LLM_TOOL.into());
+            permit.except.to_mut().push(LLM_TOOL.into());
         }
         let tools = self.tools.load().for_run(permit, events.clone())?;
         let tools =

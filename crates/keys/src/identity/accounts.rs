@@ -98,6 +98,11 @@ impl IdentityAccounts {
         Some(Arc::clone(&self.account(name, rule)?.grant))
     }
 
+    /// Whether these are the rights that a rule gives now.
+    pub(crate) fn is_current(&self, grant: &Arc<KeyGrant>, rule: &str) -> bool {
+        self.grant(&grant.name, rule).is_some_and(|granted| Arc::ptr_eq(&granted, grant))
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<ActiveKey>> {
         self.accounts.lock().values().map(|account| Arc::clone(&account.key)).collect()
     }

@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use crate::connection::ConnectionState;
 use crate::error::ApiResult;
 use crate::limits::body::{JsonBody, process, read_form, read_json};
+use crate::limits::rate_headers::LIMITED_ANSWER_HEADERS;
 use crate::pages::changes::CallEndNotice;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;
@@ -95,12 +96,15 @@ impl Arrived {
         let caller = Caller {
             role,
             permit: RequestContext::permit(request.extensions()),
-            key: RequestContext::key(request.extensions()).map(|key| Arc::clone(&key.grant)),
             tally: RequestContext::of(request.extensions()).and_then(|context| context.tally.clone()),
             trace_parent: trace_parent(request.headers()),
             request_id: RequestContext::request_id(request.extensions()),
             route: ANSWER_ROUTES.iter().find(|route| **route == request.uri().path()).copied(),
             ..Caller::trusted(RequestSource::Server, run)
+        };
+        let caller = match RequestContext::key(request.extensions()) {
+            Some(key) => caller.under_key(Arc::clone(&key.grant)),
+            None => caller,
         };
         Arrived { caller, connection: RequestContext::connection(request.extensions()) }
     }
@@ -185,14 +189,24 @@ pub(crate) fn whole_response(
     warnings: &[AnswerWarning],
 ) -> Response {
     let Answered { engine, generation, reason, .. } = answered;
-    let response = json_response(body);
+    let mut response = Response::new(Body::from(body));
+    if caller.has_limits() {
+        // Once for all headers: a map that grows is copied.
+        response.headers_mut().reserve(LIMITED_ANSWER_HEADERS);
+    }
+    let response = of_json(response);
     let headers = AnswerHeaders { engine, reason: reason.as_ref(), role: caller.role };
     headers.add_to(response, warnings.iter().chain(&generation.warnings))
 }
 
 /// A response whose body is JSON already.
 pub(crate) fn json_response(body: impl Into<Body>) -> Response {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body.into()).into_response()
+    of_json(Response::new(body.into()))
+}
+
+fn of_json(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }
 
 /// Asks for a streamed answer.

@@ -94,8 +94,7 @@ impl ApiKeyCheck {
         {
             return identity.check(token).map(Proof::NamedKey).map_err(ApiError::identity_refused);
         }
-        let now = Instant::now();
-        if let Some(wait) = self.backoff.refused_for(peer, now) {
+        if let Some(wait) = self.backoff.refused_for(peer, Instant::now) {
             return Err(ApiError::too_many_wrong_keys(wait));
         }
         let sent = sent_key(headers).trim();
@@ -128,7 +127,7 @@ impl ApiKeyCheck {
         }
         // A request without a key is not a guess: programs learn that way that a key is needed.
         if headers.contains_key(header::AUTHORIZATION) || headers.contains_key(X_API_KEY) {
-            self.backoff.was_wrong(peer, now);
+            self.backoff.was_wrong(peer, Instant::now());
         }
         Err(match identity {
             Some(identity) if sent.is_empty() => {

@@ -63,14 +63,14 @@ impl KeyBackoff {
         }
     }
 
-    /// How long this peer's keys are still refused; `None` if they are checked.
-    pub(crate) fn refused_for(&self, ip: IpAddr, now: Instant) -> Option<Duration> {
+    /// How long this peer's keys are still refused; `None` if they are checked. Without wrong keys, the clock is not read.
+    pub(crate) fn refused_for(&self, ip: IpAddr, now: impl FnOnce() -> Instant) -> Option<Duration> {
         if self.remembered.load(Ordering::Relaxed) == 0 {
             return None;
         }
         let peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let until = peers.get(&PeerKey::of(ip))?.refused_until?;
-        until.checked_duration_since(now).filter(|left| !left.is_zero())
+        until.checked_duration_since(now()).filter(|left| !left.is_zero())
     }
 
     /// Records a wrong key of this peer.
@@ -134,22 +134,22 @@ mod tests {
         let start = Instant::now();
         for _ in 0..FREE_ATTEMPTS - 1 {
             backoff.was_wrong(ip(OTHER), start);
-            assert_eq!(backoff.refused_for(ip(OTHER), start), None);
+            assert_eq!(backoff.refused_for(ip(OTHER), || start), None);
         }
         let mut waits = Vec::new();
         let mut now = start;
         for _ in 0..8 {
             backoff.was_wrong(ip(OTHER), now);
-            let wait = backoff.refused_for(ip(OTHER), now).unwrap();
+            let wait = backoff.refused_for(ip(OTHER), || now).unwrap();
             waits.push(wait.as_secs());
             now += wait;
-            assert_eq!(backoff.refused_for(ip(OTHER), now), None, "it may try again");
+            assert_eq!(backoff.refused_for(ip(OTHER), || now), None, "it may try again");
         }
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(backoff.refused_for(ip("192.0.2.8"), now), None, "no other caller is slowed");
+        assert_eq!(backoff.refused_for(ip("192.0.2.8"), || now), None, "no other caller is slowed");
         backoff.was_right(ip(OTHER));
         backoff.was_wrong(ip(OTHER), now);
-        assert_eq!(backoff.refused_for(ip(OTHER), now), None);
+        assert_eq!(backoff.refused_for(ip(OTHER), || now), None);
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
         for _ in 0..1000 {
             backoff.was_wrong(here, now);
         }
-        assert_eq!(backoff.refused_for(here, now), None);
+        assert_eq!(backoff.refused_for(here, || now), None);
         assert!(backoff.hold_back(here).await);
         assert_eq!(began.elapsed(), DELAY);
         let held = futures::future::join_all((0..MAX_DELAYED + 8).map(|_| backoff.hold_back(here))).await;

@@ -1,5 +1,6 @@
 //! The limits of a key in the headers of its responses, by the names that OpenAI uses.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -31,8 +32,19 @@ static NAMES: [LimitNames; 2] = [
 /// The headers that follow here and those that every response gets later.
 const MORE_HEADERS: usize = 8;
 
-/// Enough for the values of both limits: four numbers and two times of at most 20 digits.
-const VALUE_BYTES: usize = 128;
+/// The headers of a complete answer with limits.
+pub(crate) const LIMITED_ANSWER_HEADERS: usize = MORE_HEADERS + 4;
+
+/// Enough for the values of both limits: four numbers of at most 20 digits.
+const VALUE_BYTES: usize = 80;
+
+const TENTHS_OF_A_MINUTE: u64 = 600;
+
+/// The times until the next minute, by tenths of a second. A value of static text is copied without an allocation, so the texts are leaked,
+/// once.
+static TIMES: LazyLock<Vec<HeaderValue>> = LazyLock::new(|| {
+    (0..=TENTHS_OF_A_MINUTE).map(|tenths| HeaderValue::from_static(time_text(tenths).leak())).collect()
+});
 
 /// Adds what is left of the limits per minute, if the key has any.
 pub(crate) fn with_rate_limits(mut response: Response, key: &ActiveKey) -> Response {
@@ -51,8 +63,9 @@ pub(crate) fn with_rate_limits(mut response: Response, key: &ActiveKey) -> Respo
         insert_written(headers, &names.limit, &mut text);
         push_number(&mut text, remaining);
         insert_written(headers, &names.remaining, &mut text);
-        push_duration(&mut text, resets_in);
-        insert_written(headers, &names.reset, &mut text);
+        if let Some(time) = time_value(tenths_of(resets_in)) {
+            headers.insert(&names.reset, time);
+        }
     }
     response
 }
@@ -68,15 +81,23 @@ fn push_number(text: &mut BytesMut, number: u64) {
     text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
+/// Rounded up, so that no one comes back too early.
+fn tenths_of(left: Duration) -> u64 {
+    left.as_secs().saturating_mul(10).saturating_add(left.subsec_millis().div_ceil(100).into())
+}
+
+fn time_value(tenths: u64) -> Option<HeaderValue> {
+    let known = usize::try_from(tenths).ok().and_then(|tenths| TIMES.get(tenths));
+    // After a clock was put back, a minute takes longer.
+    known.cloned().or_else(|| HeaderValue::try_from(time_text(tenths)).ok())
+}
+
 /// As OpenAI writes it: `12.5s`, without needless digits.
-fn push_duration(text: &mut BytesMut, left: Duration) {
-    let tenths = u64::try_from(left.as_millis().div_ceil(100)).unwrap_or(u64::MAX);
-    push_number(text, tenths / 10);
-    if tenths % 10 > 0 {
-        text.extend_from_slice(b".");
-        push_number(text, tenths % 10);
+fn time_text(tenths: u64) -> String {
+    match (tenths / 10, tenths % 10) {
+        (seconds, 0) => format!("{seconds}s"),
+        (seconds, tenths) => format!("{seconds}.{tenths}s"),
     }
-    text.extend_from_slice(b"s");
 }
 
 #[cfg(test)]
@@ -85,12 +106,18 @@ mod tests {
 
     #[test]
     fn a_time_is_written_in_seconds_and_never_too_short() {
-        for (milliseconds, expected) in
-            [(60_000, "60s"), (12_500, "12.5s"), (12_401, "12.5s"), (1, "0.1s"), (0, "0s")]
-        {
-            let mut text = BytesMut::new();
-            push_duration(&mut text, Duration::from_millis(milliseconds));
-            assert_eq!(&text[..], expected.as_bytes());
+        for (milliseconds, expected) in [
+            (119_950, "120s"),
+            (61_234, "61.3s"),
+            (60_000, "60s"),
+            (12_500, "12.5s"),
+            (12_401, "12.5s"),
+            (1, "0.1s"),
+            (0, "0s"),
+        ] {
+            let value = time_value(tenths_of(Duration::from_millis(milliseconds))).unwrap();
+            assert_eq!(value, expected);
         }
+        assert_eq!(time_value(tenths_of(Duration::MAX)).unwrap(), "1844674407370955161.5s");
     }
 }

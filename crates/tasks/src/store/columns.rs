@@ -164,9 +164,9 @@ fn read_permit(text: &str) -> Result<Permit, UnreadableColumn> {
         Value::Null => None,
         only => Some(names(only)?),
     };
-    let except = match &permit["except"] {
+    let except: Cow<'static, [Cow<'static, str>]> = match &permit["except"] {
         // Tasks of earlier versions have none.
-        Value::Null => Vec::new(),
+        Value::Null => Cow::default(),
         except => names(except)?.into_iter().map(Cow::Owned).collect(),
     };
     let tainted = permit["tainted"].as_bool().unwrap_or(false);

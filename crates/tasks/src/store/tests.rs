@@ -1,5 +1,6 @@
 //! Tasks in the database: kept whole, changed as allowed, claimed once.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -154,7 +155,7 @@ fn a_task_is_read_as_it_was_saved(new: NewStore) {
         permit: Permit {
             also: vec!["x".into()],
             only: Some(vec!["y".into()]),
-            except: vec!["z".into()],
+            except: Cow::Owned(vec!["z".into()]),
             tainted: true,
             key: Some("ana".into()),
             rule: Some("groups=ml-team".into()),
