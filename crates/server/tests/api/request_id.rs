@@ -84,7 +84,7 @@ impl Log {
             let writer = log.clone();
             // The default log level of 'hob serve'.
             let format = tracing_subscriber::fmt().compact().with_ansi(false);
-            format.with_env_filter("warn").with_writer(move || writer.clone()).init();
+            format.with_max_level(tracing::Level::WARN).with_writer(move || writer.clone()).init();
             log
         })
         .clone()
