@@ -140,7 +140,7 @@ async fn a_search_shows_the_built_in_list_and_the_hub() {
     let ran = run(&home, &hub, &["model", "search", "qwen3", "8b"]).await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     insta::assert_snapshot!(ran.stdout, @r"
-    NAME                      SIZE  DOWNLOADS  LICENCE   
+    NAME                      SIZE  DOWNLOADS  LICENCE
     qwen3:8b               ~4.7 GB          -  apache-2.0
     hf:Qwen/Qwen3-8B-GGUF        -     250000  apache-2.0
     hf:someone/mine              -          -  -
