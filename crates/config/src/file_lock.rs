@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::write::{WriteError, create_directory};
 
-/// How long a change waits for another one.
+/// How long a change usually waits for another one.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The pause between two attempts.
@@ -26,7 +26,8 @@ impl FileLock {
         Self::take_within(path, PATIENCE)
     }
 
-    pub(crate) fn take_within(path: &Path, patience: Duration) -> Result<Self, WriteError> {
+    /// The same, for at most so long. Blocks.
+    pub fn take_within(path: &Path, patience: Duration) -> Result<Self, WriteError> {
         let failed = |source| WriteError::Write { path: path.to_owned(), source };
         let file = open(path)?;
         let began = Instant::now();

@@ -249,14 +249,15 @@ fn title(tool: &str) -> &str {
     }
 }
 
-/// A text on one line, cut to its limit.
+/// A text on one line, cut to its limit. It is no link in Markdown: text from outside must not hide an address behind other words.
 fn line_of(text: &str) -> String {
     let mut letters = text.trim().chars().map(|letter| if letter.is_control() { ' ' } else { letter });
     let mut line: String = letters.by_ref().take(MAX_LINE).collect();
     if letters.next().is_some() {
         line.push('…');
     }
-    line
+    // The forms of a link and of its definition.
+    line.replace("](", "] (").replace("]:", "] :")
 }
 
 /// The day of a range such as `2026-03-02 00:00 to 2026-03-03 00:00 (UTC)`; `None` if it has several.

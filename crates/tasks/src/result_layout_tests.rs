@@ -105,6 +105,19 @@ fn several_feeds_are_named_and_those_that_were_not_read_too() {
 }
 
 #[test]
+fn text_from_outside_cannot_hide_an_address_behind_other_words() {
+    let feed = "[news]\n- [Your bank](https://evil.example) ![](https://evil.example/x)\n- [Login][1]\n- [1]: https://evil.example";
+    assert_eq!(
+        shown("feeds", feed),
+        "## News\n- [Your bank] (https://evil.example) ![] (https://evil.example/x)\n- [Login][1]\n\
+         - [1] : https://evil.example"
+    );
+    let mail =
+        shown("mail", "id 7: 2026-12-01 10:00 UTC Ann <ann@example.org>: [Dinner](https://evil.example)");
+    assert_eq!(mail, "## Mail\n- Ann <ann@example.org>: [Dinner] (https://evil.example)");
+}
+
+#[test]
 fn mail_is_listed_by_sender_and_subject() {
     let mail = "id 7: 2026-12-01 10:00 UTC Ann <ann@example.org>: Dinner (unread)\nid 6:  unknown sender: Hi\n(The newest 2 of 9.)";
     assert_eq!(

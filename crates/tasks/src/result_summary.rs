@@ -119,9 +119,14 @@ fn summary_question(question: TaskQuestion, sections: &[ResultSection]) -> Optio
     Some(TaskQuestion { request, caller: Caller { first_calls, ..caller } })
 }
 
-/// The part of a text up to the end of its last whole sentence; empty if it has none.
+/// The part of a text up to the end of its last whole sentence; empty if it has none. A point after a digit may belong to a number that
+/// was cut off, or be that of the next entry of a list.
 fn whole_sentences(text: &str) -> &str {
-    let end = text.rfind(SENTENCE_ENDS).map_or(0, |at| text.ceil_char_boundary(at + 1));
+    let is_end = |(at, letter): &(usize, char)| {
+        SENTENCE_ENDS.contains(letter)
+            && !(*letter == '.' && text[..*at].ends_with(|c: char| c.is_ascii_digit()))
+    };
+    let end = text.char_indices().rfind(is_end).map_or(0, |(at, letter)| at + letter.len_utf8());
     text[..end].trim()
 }
 
@@ -154,6 +159,8 @@ mod tests {
             ("One. Two! And a thi", "One. Two!"),
             ("- Heron\n- Den", "- Heron"),
             ("雨が降る。傘を", "雨が降る。"),
+            ("Rain comes. It falls to 3.", "Rain comes."),
+            ("1. Ann: dinner\n2. Bob", "1. Ann: dinner"),
             ("No end at all", ""),
             ("", ""),
         ] {

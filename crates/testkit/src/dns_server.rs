@@ -1,11 +1,11 @@
 //! A small DNS server with scripted answers (RFC 1035, RFC 2782), over UDP, and over TCP for long answers. It answers A, AAAA and SRV
-//! questions, one per message.
+//! questions, one per message. An alias (CNAME) is the whole answer: its target is not looked up.
 //!
 //! A message is a header of six big-endian 16-bit numbers (id, flags, and the counts of questions, answers, authorities and
 //! additional records), then the question as it came, then the answers. A name is a list of labels, each after its length, that ends
 //! with a length of zero; `0xc00c` in its place repeats the name of the question, which begins at byte 12. An answer is a name, a
-//! type, a class, a time to live and the length of its data: four bytes for A, sixteen for AAAA, and for SRV priority, weight, port
-//! and the name of the target.
+//! type, a class, a time to live and the length of its data: four bytes for A, sixteen for AAAA, a name for CNAME, and for SRV
+//! priority, weight, port and the name of the target.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 const TYPE_A: u16 = 1;
+const TYPE_CNAME: u16 = 5;
 const TYPE_AAAA: u16 = 28;
 const TYPE_SRV: u16 = 33;
 const CLASS_IN: u16 = 1;
@@ -38,7 +39,13 @@ const UDP_BYTES: usize = 512;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DnsRecord {
     Address(IpAddr),
-    Service { priority: u16, port: u16, target: String },
+    /// The name is another name of this one.
+    Alias(String),
+    Service {
+        priority: u16,
+        port: u16,
+        target: String,
+    },
 }
 
 /// How questions for a name are answered.
@@ -56,6 +63,11 @@ impl DnsAnswer {
     pub fn addresses(addresses: &[&str]) -> Self {
         let record = |text: &&str| DnsRecord::Address(text.parse().expect("the test gives proper addresses"));
         DnsAnswer::Records(addresses.iter().map(record).collect())
+    }
+
+    /// The name is another name of this one.
+    pub fn alias(target: &str) -> Self {
+        DnsAnswer::Records(vec![DnsRecord::Alias(target.to_owned())])
     }
 }
 
@@ -179,7 +191,7 @@ fn answer(message: &[u8], script: &Script) -> Option<Vec<u8>> {
     let question = message.get(HEADER_BYTES..after + 4)?;
     let (code, records) = match script.answers().get(&name) {
         Some(DnsAnswer::Records(records)) => {
-            let wanted = records.iter().filter(|record| record_type(record) == kind);
+            let wanted = records.iter().filter(|record| [kind, TYPE_CNAME].contains(&record_type(record)));
             (0, wanted.cloned().collect())
         }
         Some(DnsAnswer::Failure) => (SERVER_FAILURE, Vec::new()),
@@ -193,7 +205,7 @@ fn answer(message: &[u8], script: &Script) -> Option<Vec<u8>> {
     }
     reply.extend(question);
     for record in &records {
-        for number in [NAME_OF_QUESTION, kind, CLASS_IN] {
+        for number in [NAME_OF_QUESTION, record_type(record), CLASS_IN] {
             reply.extend(number.to_be_bytes());
         }
         reply.extend(script.ttl.to_be_bytes());
@@ -208,6 +220,7 @@ fn record_type(record: &DnsRecord) -> u16 {
     match record {
         DnsRecord::Address(IpAddr::V4(_)) => TYPE_A,
         DnsRecord::Address(IpAddr::V6(_)) => TYPE_AAAA,
+        DnsRecord::Alias(_) => TYPE_CNAME,
         DnsRecord::Service { .. } => TYPE_SRV,
     }
 }
@@ -216,19 +229,26 @@ fn record_data(record: &DnsRecord) -> Vec<u8> {
     match record {
         DnsRecord::Address(IpAddr::V4(ip)) => ip.octets().to_vec(),
         DnsRecord::Address(IpAddr::V6(ip)) => ip.octets().to_vec(),
+        DnsRecord::Alias(target) => name_data(target),
         DnsRecord::Service { priority, port, target } => {
             let mut data: Vec<u8> = Vec::new();
             for number in [*priority, 0, *port] {
                 data.extend(number.to_be_bytes());
             }
-            for label in target.split('.').filter(|label| !label.is_empty()) {
-                data.push(u8::try_from(label.len()).unwrap_or(u8::MAX));
-                data.extend(label.as_bytes());
-            }
-            data.push(0);
+            data.extend(name_data(target));
             data
         }
     }
+}
+
+fn name_data(name: &str) -> Vec<u8> {
+    let mut data: Vec<u8> = Vec::new();
+    for label in name.split('.').filter(|label| !label.is_empty()) {
+        data.push(u8::try_from(label.len()).unwrap_or(u8::MAX));
+        data.extend(label.as_bytes());
+    }
+    data.push(0);
+    data
 }
 
 /// The name at `at` in lower case without its final dot, and where it ends.

@@ -12,6 +12,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use hob_config::{Config, FileLock, Overwrite, WriteError, write_new};
@@ -26,6 +27,10 @@ use hob_engines::pool::EnginePool;
 /// The file in the home directory with the recorded choices, by engine.
 const FILE: &str = "default_models.json";
 
+/// How long a request waits for another process that changes the file. It blocks the connections of its thread, and a change takes
+/// milliseconds.
+const MAX_LOCK_WAIT: Duration = Duration::from_millis(200);
+
 /// The default model of an engine, without the rest of the pool.
 pub(crate) struct DefaultModel {
     /// As configured, which may be `auto`. Replaced when the configuration is reloaded.
@@ -37,7 +42,7 @@ pub(crate) struct DefaultModel {
     chosen: ArcSwapOption<ChosenModel>,
     /// Held during a choice, so that concurrent requests choose once.
     choosing: Mutex<()>,
-    /// Held while the choice changes, in memory and in the file.
+    /// Held while the choice changes, in memory and in the file. Requests wait for it, so it is not held during a long wait.
     changing: std::sync::Mutex<()>,
 }
 
@@ -84,9 +89,10 @@ impl DefaultModel {
     /// Chooses a model of an engine, and records the choice. It is the default while that engine is selected and no model is
     /// configured. Blocks.
     pub(crate) fn choose(&self, engine: &str, model: &str) {
+        let lock = self.recorded_file().map(FileLock::take);
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.remember(engine, Some(model));
-        self.record(engine, Some(model));
+        self.record(lock, engine, Some(model));
     }
 
     /// The default, which may be `auto`; `None` when the engine has no model.
@@ -147,7 +153,8 @@ impl DefaultModel {
                 "the default model is gone, and another takes its place; 'hob model use NAME' chooses"
             );
         }
-        self.record(engine, found.as_deref());
+        let lock = self.recorded_file().map(|file| FileLock::take_within(file, MAX_LOCK_WAIT));
+        self.record(lock, engine, found.as_deref());
         found
     }
 
@@ -178,16 +185,21 @@ impl DefaultModel {
         }
     }
 
-    /// Records a choice. If that is not possible, the choice lasts as long as the process.
-    fn record(&self, engine: &str, model: Option<&str>) {
-        let Some(file) = self.file.as_deref().filter(|_| self.recording == Recording::On) else { return };
-        if let Err(error) = self.write_choice(file, engine, model) {
+    /// The file in which choices are recorded, if they are.
+    fn recorded_file(&self) -> Option<&Path> {
+        self.file.as_deref().filter(|_| self.recording == Recording::On)
+    }
+
+    /// Records a choice, with the lock of the file. If that is not possible, the choice lasts as long as the process.
+    fn record(&self, lock: Option<Result<FileLock, WriteError>>, engine: &str, model: Option<&str>) {
+        let (Some(file), Some(lock)) = (self.recorded_file(), lock) else { return };
+        // The lock is held until the file is written.
+        if let Err(error) = lock.and_then(|_lock| self.write_choice(file, engine, model)) {
             tracing::info!(%error, "the default model cannot be recorded");
         }
     }
 
     fn write_choice(&self, file: &Path, engine: &str, model: Option<&str>) -> Result<(), WriteError> {
-        let _lock = FileLock::take(file)?;
         let mut choices = self.read();
         let is_new = match model {
             Some(model) => choices.insert(engine.to_owned(), model.to_owned()).as_deref() != Some(model),

@@ -1,5 +1,6 @@
 use std::sync::Barrier;
 use std::thread;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use hob_core::{GenerateRequest, Generation, GenerationStream, ModelInfo};
@@ -206,4 +207,39 @@ fn choices_of_several_processes_are_all_recorded() {
     });
     let recorded = DefaultModel::new(None).recorded_at(home.path()).read();
     assert_eq!(recorded.into_keys().collect::<Vec<_>>(), engines);
+}
+
+#[tokio::test]
+async fn a_request_does_not_wait_long_for_another_process_that_holds_the_file() {
+    let home = tempfile::tempdir().unwrap();
+    let held = FileLock::take(&home.path().join(FILE)).unwrap();
+    let begun = Instant::now();
+    assert_eq!(started(home.path(), &["a"]).await.as_deref(), Some("a"));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert_eq!(record(home.path()), None);
+    drop(held);
+    assert_eq!(started(home.path(), &["a"]).await.as_deref(), Some("a"));
+    assert_eq!(record(home.path()).as_deref(), Some("{\n  \"scripted\": \"a\"\n}\n"));
+}
+
+#[test]
+fn a_choice_that_waits_for_the_file_does_not_hold_up_requests() {
+    let home = tempfile::tempdir().unwrap();
+    let default = DefaultModel::new(None).recorded_at(home.path());
+    let held = FileLock::take(&home.path().join(FILE)).unwrap();
+    thread::scope(|scope| {
+        let choosing = scope.spawn(|| default.choose("scripted", "b"));
+        let begun = Instant::now();
+        // A request that replaces a model that is gone, until the other process is ready.
+        while begun.elapsed() < Duration::from_millis(300) {
+            let replacing = Instant::now();
+            assert_eq!(default.replace("scripted", None, None), None);
+            assert!(replacing.elapsed() < Duration::from_secs(5));
+            thread::sleep(Duration::from_millis(10));
+        }
+        drop(held);
+        choosing.join().unwrap();
+    });
+    assert_eq!(default.remembered("scripted").as_deref(), Some("b"));
+    assert_eq!(default.read().remove("scripted").as_deref(), Some("b"));
 }

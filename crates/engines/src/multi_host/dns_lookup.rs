@@ -146,10 +146,7 @@ struct Records {
 /// The records of a name; none is no error.
 async fn records(servers: &NameServers, name: Name, kind: RecordType) -> Result<Records, NetError> {
     match servers.look_up(&name, kind).await {
-        Ok(found) => {
-            let found = found.into_message();
-            Ok(Records { answers: found.answers, additional: found.additionals })
-        }
+        Ok(found) => Ok(Records { answers: found.answers, additional: found.additionals }),
         Err(error) if error.is_no_records_found() => Ok(Records::default()),
         Err(error) => Err(error),
     }

@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use futures::StreamExt;
-use hickory_net::proto::op::{DnsRequestOptions, DnsResponse, Query};
-use hickory_net::proto::rr::{Name, RecordType};
+use hickory_net::proto::op::{DnsRequestOptions, DnsResponse, Message, Query};
+use hickory_net::proto::rr::{Name, RData, Record, RecordType};
 use hickory_net::runtime::TokioRuntimeProvider;
 use hickory_net::tcp::TcpClientStream;
 use hickory_net::udp::UdpClientStream;
@@ -21,6 +21,9 @@ const DNS_PORT: u16 = 53;
 /// How long one server may take. Names are looked up again soon, and the last list is used meanwhile: better an early failure than
 /// a late one.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Aliases (CNAME) that a name may have, one after the other.
+const MAX_ALIASES: usize = 8;
 
 /// The servers, and how they are asked.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,12 +73,13 @@ impl NameServers {
         Ok(NameServers { servers, domains, dots: config.ndots as usize, options })
     }
 
-    /// The records of a name. An error for which `is_no_records_found` holds is the answer that there are none.
-    pub(super) async fn look_up(&self, name: &Name, kind: RecordType) -> Result<DnsResponse, NetError> {
+    /// The records of a name, and the aliases that lead to them. An error for which `is_no_records_found` holds is the answer that there
+    /// are none.
+    pub(super) async fn look_up(&self, name: &Name, kind: RecordType) -> Result<Message, NetError> {
         let mut outcome = NetError::NoConnections;
         for (index, name) in self.full_names(name).into_iter().enumerate() {
-            match self.ask(&name, kind).await {
-                Ok(response) => return Ok(response),
+            match self.follow(name, kind).await {
+                Ok(found) => return Ok(found),
                 // A name about which no server answered could have records.
                 Err(error) if index == 0 || outcome.is_no_records_found() => outcome = error,
                 Err(_) => {}
@@ -96,6 +100,29 @@ impl NameServers {
         let has_dots = usize::from(name.num_labels()) > self.dots;
         names.insert(if has_dots { 0 } else { names.len() }, alone);
         names
+    }
+
+    /// The records of a full name. Some servers answer with an alias only; then its target is asked for.
+    async fn follow(&self, name: Name, kind: RecordType) -> Result<Message, NetError> {
+        let (mut name, mut aliases) = (name, Vec::new());
+        for _ in 0..=MAX_ALIASES {
+            let mut found = self.ask(&name, kind).await?.into_message();
+            let end = end_of_aliases(&found.answers, &name);
+            // Records of other names are no answer.
+            let is_wanted = |record: &Record| record.record_type() == kind && record.name == end;
+            found.answers.retain(|record| is_wanted(record) || record.record_type() == RecordType::CNAME);
+            if found.answers.iter().any(is_wanted) {
+                // They limit how long the answer may be used.
+                found.answers.append(&mut aliases);
+                return Ok(found);
+            }
+            if end == name {
+                return Err(NetError::Message("a DNS server sent an answer without the records of the name"));
+            }
+            aliases.append(&mut found.answers);
+            name = end;
+        }
+        Err(NetError::Message("a name in DNS has too many aliases"))
     }
 
     /// The answer of the first server that has one.
@@ -138,8 +165,24 @@ impl NameServers {
     }
 }
 
+/// The name at the end of the aliases of `name`.
+fn end_of_aliases(answers: &[Record], name: &Name) -> Name {
+    let mut end = name;
+    // Aliases that form a circle end too.
+    for _ in 0..MAX_ALIASES {
+        let target = answers.iter().find_map(|record| match &record.data {
+            RData::CNAME(target) if record.name == *end => Some(&target.0),
+            _ => None,
+        });
+        let Some(target) = target else { break };
+        end = target;
+    }
+    end.clone()
+}
+
 #[cfg(test)]
 mod tests {
+    use hickory_net::proto::rr::rdata::CNAME;
     use hob_testkit::{DnsAnswer, DnsServer};
 
     use super::*;
@@ -216,5 +259,36 @@ mod tests {
         };
         let found = servers.look_up(&name("vllm.svc"), RecordType::A).await.unwrap();
         assert_eq!(found.answers.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn an_alias_is_followed_until_there_are_records() {
+        let dns = DnsServer::start(30).await;
+        let servers = NameServers::only(dns.address());
+        dns.set("vllm.svc", DnsAnswer::alias("gpus.lan"));
+        dns.set("gpus.lan", DnsAnswer::alias("gpu.lan"));
+        dns.set("gpu.lan", DnsAnswer::addresses(&["10.0.0.1"]));
+        let found = servers.look_up(&name("vllm.svc"), RecordType::A).await.unwrap();
+        let kinds: Vec<RecordType> = found.answers.iter().map(Record::record_type).collect();
+        assert_eq!(kinds, [RecordType::A, RecordType::CNAME, RecordType::CNAME]);
+        dns.set("gpu.lan", DnsAnswer::addresses(&[]));
+        let error = servers.look_up(&name("vllm.svc"), RecordType::A).await.unwrap_err();
+        assert!(error.is_no_records_found(), "{error}");
+        // The hosts stay if the target cannot be looked up, or the aliases form a circle.
+        for answer in [DnsAnswer::Failure, DnsAnswer::alias("vllm.svc")] {
+            dns.set("gpu.lan", answer);
+            let error = servers.look_up(&name("vllm.svc"), RecordType::A).await.unwrap_err();
+            assert!(!error.is_no_records_found(), "{error}");
+        }
+    }
+
+    #[test]
+    fn aliases_of_one_answer_lead_to_their_end_and_not_in_a_circle() {
+        let alias = |from: &str, to: &str| Record::from_rdata(name(from), 30, RData::CNAME(CNAME(name(to))));
+        let chain = [alias("b.", "c."), alias("a.", "b."), alias("x.", "y.")];
+        assert_eq!(end_of_aliases(&chain, &name("A.")), name("c."));
+        assert_eq!(end_of_aliases(&chain, &name("z.")), name("z."));
+        let circle = [alias("a.", "b."), alias("b.", "a.")];
+        assert_eq!(end_of_aliases(&circle, &name("a.")), name("a."));
     }
 }
