@@ -7,7 +7,7 @@ const BUILT_IN_ENGINE = "v1/engines/embedded";
 
 // `share` is how much of a file is there, or null; `engine` is the built-in one, or null where it cannot be chosen; `model` is the chosen one
 // for it; `elsewhere` is what another page downloads.
-const firstRun = { busy: false, note: "", share: null, steps: null, engine: null, model: "", elsewhere: "", isLive: false };
+const firstRun = { busy: false, note: "", share: null, steps: null, engine: null, model: "", elsewhere: "", isLive: false, turn: 0 };
 
 function isFirstRunDismissed() {
   try {
@@ -27,16 +27,17 @@ function dismissFirstRun() {
   $("question").focus();
 }
 
-// What is true on the server; null when it cannot be known, such as for callers that are not the owner.
+// What is true on the server; null when it cannot be known, such as for callers that are not the owner; undefined without an answer.
 async function firstSteps() {
   const [models, savings] = await Promise.all([askServer("v1/models"), askServer("v1/savings")]);
-  if (savings?.status !== 200) return null;
+  if (models === null || savings === null) return undefined;
+  if (savings.status !== 200) return null;
   // A server that records no calls does not know whether a question was asked.
   if (savings.body?.recent === undefined || savings.body.message) return null;
   const hasAsked = savings.body.total_calls > 0 || savings.body.recent.length > 0;
   // No engine answers. On a machine that was used before, the notice above says enough.
-  if (models !== null && models.status >= 500) return hasAsked ? null : { engine: false, model: false, question: false, document: false };
-  if (models?.status !== 200) return null;
+  if (models.status >= 500) return hasAsked ? null : { engine: false, model: false, question: false, document: false };
+  if (models.status !== 200) return null;
   const memory = await askServer("v1/memory/stats");
   const answering = (models.body?.data ?? []).filter((model) => !["default", "auto", "hob/agent"].includes(model.id) && model.kind !== "embedding");
   return {
@@ -134,11 +135,16 @@ async function lookElsewhere() {
 
 async function lookAtFirstRun() {
   if (isFirstRunDismissed()) return;
-  firstRun.steps = await firstSteps();
-  if (firstRun.steps?.engine === false) {
-    const answer = await askServer(BUILT_IN_ENGINE);
-    firstRun.engine = answer?.status === 200 ? answer.body : null;
-  }
+  const turn = ++firstRun.turn;
+  const steps = await firstSteps();
+  const builtIn = steps?.engine === false ? await askServer(BUILT_IN_ENGINE) : null;
+  // A newer look has started, and knows what is true now.
+  if (turn !== firstRun.turn) return;
+  // No event will say that this has changed.
+  if (steps === undefined || (steps?.engine === false && $("connection").dataset.state === "good")) setTimeout(lookAtFirstRun, LOOK_AGAIN_MS);
+  if (steps === undefined) return;
+  firstRun.steps = steps;
+  firstRun.engine = builtIn?.status === 200 ? builtIn.body : null;
   showFirstRun();
   $("first-run").dataset.known = String(firstRun.steps !== null);
   if ($("first-run").hidden || firstRun.isLive) return;

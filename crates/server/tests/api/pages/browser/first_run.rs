@@ -161,6 +161,15 @@ async fn the_steps_stay_away_once_they_are_hidden() {
     assert_eq!(browser.text("first-run").await, "");
 }
 
+/// A look at the server that begins now, and gets its last answer when the test calls `endLook`.
+const SLOW_LOOK: &str = "
+    const ask = askServer;
+    window.askServer = (path, options) => {
+        if (path !== 'v1/savings' || window.endLook) return ask(path, options);
+        return new Promise((done) => { window.endLook = () => ask(path, options).then(done); });
+    };
+    lookAtFirstRun().then(() => { window.hasEnded = true; });";
+
 #[tokio::test]
 async fn without_an_engine_the_first_step_is_to_get_one() {
     let away = engine_that_is_away();
@@ -174,11 +183,17 @@ async fn without_an_engine_the_first_step_is_to_get_one() {
         assert_accessible(&browser, &format!("no engine, {device:?}")).await;
         browser.assert_fits_the_screen(&format!("{device:?}")).await;
     }
+    browser.run(SLOW_LOOK).await;
+    browser.until("window.endLook !== undefined").await;
     // The engine starts.
     away.set_gone(false);
     browser.until(READY).await;
-    browser.until("!document.getElementById('first-run').textContent.includes('Get an engine')").await;
+    let has_engine = "!document.getElementById('first-run').textContent.includes('Get an engine')";
+    browser.until(has_engine).await;
     browser.shows("first-run", "Ask the first question").await;
+    browser.run("window.endLook()").await;
+    browser.until("window.hasEnded").await;
+    assert_eq!(browser.run(&format!("return {has_engine}")).await, json!(true), "an old answer is not shown");
 }
 
 async fn use_the_built_in_engine_on(device: Device) {
