@@ -30,7 +30,8 @@ absolute() {
     esac
 }
 
-# Begins to fetch what tests use, while the compiler works. finish_parts shows what failed, by doing it again.
+# Begins to fetch what tests use, while the compiler works. finish_parts shows what failed, by doing it again. If ./dev ends before
+# that, an installation that has begun is finished, and no other begins.
 begin_parts() {
     say 'fetching test parts meanwhile'
     { install_containers; "$python" "$root/tests/parts/install.py" "$cache/parts"; } >"$cache/parts.log" 2>&1 &

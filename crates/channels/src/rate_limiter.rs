@@ -11,7 +11,7 @@ const MAX_SENDERS: usize = 4_096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RateCheck {
     Allowed,
-    /// The first message over the limit, which is answered with a note.
+    /// The first message over the limit, which is reported once.
     FirstOverLimit,
     OverLimit,
 }

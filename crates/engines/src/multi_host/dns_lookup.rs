@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use futures::future::try_join_all;
+use futures::{StreamExt, TryStreamExt, stream};
 use hickory_net::NetError;
 use hickory_net::proto::rr::{Name, RData, Record, RecordType};
 use hob_core::{HostDiscovery, HostRecords};
@@ -35,6 +35,9 @@ pub(super) struct FoundHosts {
     pub(super) valid_for: Option<Duration>,
 }
 
+/// Targets of services that are looked up at the same time.
+const MAX_LOOKUPS: usize = 16;
+
 /// Looks up the hosts. A name without records is an answer without hosts; an error means that there is no answer.
 pub(super) async fn look_up(dns: &HostDiscovery) -> Result<FoundHosts, NetError> {
     // Read for each lookup, so that a changed `/etc/resolv.conf` counts.
@@ -62,7 +65,8 @@ pub(super) async fn look_up(dns: &HostDiscovery) -> Result<FoundHosts, NetError>
                 };
                 Ok::<_, NetError>((service, addresses, valid))
             });
-            for (service, addresses, valid) in try_join_all(resolved).await? {
+            let resolved: Vec<_> = stream::iter(resolved).buffered(MAX_LOOKUPS).try_collect().await?;
+            for (service, addresses, valid) in resolved {
                 valid_for = shorter(valid_for, valid);
                 let tls_name = dns.is_encrypted.then(|| certificate_name(&service.target.to_utf8()));
                 found.extend(addresses.into_iter().map(|ip| FoundHost {

@@ -7,7 +7,7 @@ const BUILT_IN_ENGINE = "v1/engines/embedded";
 
 // `share` is how much of a file is there, or null; `engine` is the built-in one, or null where it cannot be chosen; `model` is the chosen one
 // for it; `elsewhere` is what another page downloads.
-const firstRun = { busy: false, note: "", share: null, steps: null, engine: null, model: "", elsewhere: "", isLive: false, turn: 0 };
+const firstRun = { busy: false, note: "", share: null, steps: null, engine: null, model: "", elsewhere: "", isLive: false, turn: 0, timer: 0 };
 
 function isFirstRunDismissed() {
   try {
@@ -135,13 +135,14 @@ async function lookElsewhere() {
 
 async function lookAtFirstRun() {
   if (isFirstRunDismissed()) return;
+  clearTimeout(firstRun.timer);
   const turn = ++firstRun.turn;
   const steps = await firstSteps();
   const builtIn = steps?.engine === false ? await askServer(BUILT_IN_ENGINE) : null;
   // A newer look has started, and knows what is true now.
   if (turn !== firstRun.turn) return;
   // No event will say that this has changed.
-  if (steps === undefined || (steps?.engine === false && $("connection").dataset.state === "good")) setTimeout(lookAtFirstRun, LOOK_AGAIN_MS);
+  if (steps === undefined || (steps?.engine === false && $("connection").dataset.state === "good")) firstRun.timer = setTimeout(lookAtFirstRun, LOOK_AGAIN_MS);
   if (steps === undefined) return;
   firstRun.steps = steps;
   firstRun.engine = builtIn?.status === 200 ? builtIn.body : null;
