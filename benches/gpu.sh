@@ -95,9 +95,14 @@ answers() {
     return 1
 }
 
-say 'llama-batched-bench'
-"$build/bin/llama-batched-bench" -m "$model" -ngl 99 -fa on -c 16384 -npp 128 -ntg 128 -npl 1,8,32 2>"$work/batched.log" | grep '|' | tee "$out/batched-bench.txt" ||
-    tail -n 5 "$work/batched.log"
+# Once with a part of the cache for each sequence, and once with one cache for all, which both servers have.
+for cache_mode in '' -kvu; do
+    say "llama-batched-bench $cache_mode"
+    # Unquoted on purpose: one word, or none.
+    # shellcheck disable=SC2086
+    "$build/bin/llama-batched-bench" -m "$model" -ngl 99 -fa on -c 16384 -npp 128 -ntg 128 -npl 1,8,32 $cache_mode 2>"$work/batched.log" | grep '|' |
+        tee "$out/batched-bench$cache_mode.txt" || tail -n 5 "$work/batched.log"
+done
 
 measure() { "$python" "$here/gpu/streams.py" "$1" "$2" "$3" --widths 1,8,32 --rounds "${HOB_GPU_ROUNDS:-3}" 2>&1 | tee -a "$out/streams.txt"; }
 
@@ -171,6 +176,6 @@ if len(figures) == 2:
     for width, mine in figures["hob"].items():
         theirs = figures["llama-server"][width]
         print(f"{width:>3} streams: hob {mine['tokens_per_second']:8.1f}, llama-server {theirs['tokens_per_second']:8.1f} tokens/s: {mine['tokens_per_second'] / theirs['tokens_per_second']:.2f}; "
-              f"after the first token {mine['writing_per_second']:8.1f} and {theirs['writing_per_second']:8.1f}; first token {mine['first_token_ms']:.0f} and {theirs['first_token_ms']:.0f} ms")
+              f"while all write {mine['writing_per_second']:8.1f} and {theirs['writing_per_second']:8.1f}; first token {mine['first_token_ms']:.0f} and {theirs['first_token_ms']:.0f} ms")
 END
 say "done: $out"

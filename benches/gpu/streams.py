@@ -1,12 +1,13 @@
-"""Streamed chats against one server: tokens per second, with prompts and without, and the time to the first token, at several widths.
+"""Streamed chats against one server: tokens per second, of the whole and while all streams write, and the time to the first token, at several widths.
 
     streams.py URL MODEL OUT.json [--tokens 128] [--widths 1,8,32] [--rounds 3] [--words 40]
 
-Every stream has a process of its own, which reads bytes and looks at little more than the last event, so that the client is no limit
-for a graphics card. Needs nothing but the standard library.
+Every stream has a process of its own, which reads bytes and only counts events, so that the client is no limit for a graphics card. Needs
+nothing but the standard library.
 """
 
 import argparse
+import collections
 import json
 import multiprocessing
 import random
@@ -26,8 +27,12 @@ TEXT = re.compile(rb'"content":\s*"[^"]')
 USAGE = re.compile(rb'"completion_tokens":\s*(\d+)')
 
 
+# Times are those of the clock that all processes share. `events` are (time, number of events) of each read.
+Answer = collections.namedtuple("Answer", "tokens began first ended events error")
+
+
 def stream(address, body, start, results):
-    """Asks once `start` is set, and puts (tokens, seconds to the first one, end of the answer, error) into `results`."""
+    """Asks once `start` is set, and puts an Answer into `results`."""
     host, port = address
     text = json.dumps(body).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n"
@@ -36,20 +41,28 @@ def stream(address, body, start, results):
     start.wait()
     began = time.monotonic()
     connection.sendall(head.encode() + text)
-    first, tail, whole = None, b"", b""
+    first, tail, whole, events = None, b"", b"", []
     while True:
         data = connection.recv(1 << 16)
         if not data:
             break
+        now = time.monotonic()
         if first is None:
             whole += data
             if TEXT.search(whole):
-                first = time.monotonic() - began
+                first = now
+        events.append((now, data.count(b"data:")))
         tail = (tail + data)[-4096:]
     ended = time.monotonic()
     found = USAGE.findall(tail)
     error = None if found and first is not None else (whole[:300] or tail[:300]).decode(errors="replace")
-    results.put((int(found[-1]) if found else 0, first or 0.0, ended, error))
+    results.put(Answer(int(found[-1]) if found else 0, began, first or ended, ended, events, error))
+
+
+def tokens_between(answer, start, end):
+    """The tokens of an answer in this time. Some tokens have no event of their own, so events are scaled to tokens."""
+    total = sum(count for _, count in answer.events)
+    return answer.tokens / total * sum(count for now, count in answer.events if start < now <= end)
 
 
 def measure(url, model, width, options, seed):
@@ -72,14 +85,16 @@ def measure(url, model, width, options, seed):
     answers = [results.get(timeout=300) for _ in processes]
     for process in processes:
         process.join()
-    errors = [error for _, _, _, error in answers if error]
-    seconds = max(ended for _, _, ended, _ in answers) - began
+    errors = [answer.error for answer in answers if answer.error]
+    seconds = max(answer.ended for answer in answers) - began
+    # All streams write from the last first token to the first end: what llama.cpp's batch benchmark measures.
+    start, end = max(answer.first for answer in answers), min(answer.ended for answer in answers)
+    writing = sum(tokens_between(answer, start, end) for answer in answers) / (end - start) if end > start and not errors else 0.0
     return {
-        "tokens_per_second": sum(tokens for tokens, _, _, _ in answers) / seconds,
-        # Without prompts: what llama.cpp's batch benchmark measures.
-        "writing_per_second": sum((tokens - 1) / (ended - began - first) for tokens, first, ended, error in answers if not error),
-        "first_token_ms": 1000 * statistics.median(first for _, first, _, _ in answers),
-        "tokens": sum(tokens for tokens, _, _, _ in answers),
+        "tokens_per_second": sum(answer.tokens for answer in answers) / seconds,
+        "writing_per_second": writing,
+        "first_token_ms": 1000 * statistics.median(answer.first - answer.began for answer in answers),
+        "tokens": sum(answer.tokens for answer in answers),
         "errors": errors[:2],
     }
 
@@ -105,7 +120,7 @@ def main():
             "first_token_ms": statistics.median(one["first_token_ms"] for one in rounds),
             "rounds": rounds,
         }
-        print(f"{width:3} streams: {figures[width]['tokens_per_second']:8.1f} tokens/s, {figures[width]['writing_per_second']:8.1f} after the first, first token {figures[width]['first_token_ms']:7.1f} ms, "
+        print(f"{width:3} streams: {figures[width]['tokens_per_second']:8.1f} tokens/s, {figures[width]['writing_per_second']:8.1f} while all write, first token {figures[width]['first_token_ms']:7.1f} ms, "
               f"rounds {[round(one['tokens_per_second']) for one in rounds]} {[one['errors'] for one in rounds if one['errors']][:1] or ''}", flush=True)
     with open(options.out, "w") as file:
         json.dump(figures, file, indent=1)
