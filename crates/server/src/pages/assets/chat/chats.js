@@ -8,8 +8,9 @@ const LAST_TEXT = 15_000; // characters; browsers send at most 64 KiB from a pag
 let storeRefusal = "";
 
 // A conversation; `id` is null until the first question is saved. Requests of a conversation are sent one after the other, through `queue`.
+// `changes` counts the changes of title, pin, settings and branch that the server does not have yet.
 const newChat = (settings = {}) =>
-  ({ id: null, title: "", pinned: false, settings: { ...SETTINGS, ...settings }, turns: [], shown: null, current: null, queue: Promise.resolve() });
+  ({ id: null, title: "", pinned: false, settings: { ...SETTINGS, ...settings }, turns: [], shown: null, current: null, changes: 0, queue: Promise.resolve() });
 
 // The model and the agent that were chosen last, for the next conversation.
 function lastChoice() {
@@ -47,14 +48,16 @@ function inQueue(chat, work) {
   return done;
 }
 
-// Puts what the server knows of a conversation into `chat`. Returns the turns whose answer changed.
+// Puts what the server knows of a conversation into `chat`. What is being changed here is newer. Returns the turns whose answer changed.
 function takeChat(chat, { id, title, pinned, settings, current, data }) {
   const { turns, changed } = mergedTurns(chat.turns, listOf(data), (turn) => runs.has(turn));
-  Object.assign(chat, { id: String(id), title: textOf(title), pinned: pinned === true, settings: { ...SETTINGS, ...settings }, turns });
+  Object.assign(chat, { id: String(id), turns });
   const last = turns.find((turn) => turn.id !== null && turn.id === String(current)) ?? turns.at(-1) ?? null;
   // Another tab continued it, or chose another branch.
-  const moved = chat.current !== String(current);
-  chat.current = String(current);
+  const moved = chat.changes === 0 && chat.current !== String(current);
+  if (chat.changes === 0) {
+    Object.assign(chat, { title: textOf(title), pinned: pinned === true, settings: { ...SETTINGS, ...settings }, current: String(current) });
+  }
   if (chat.shown === null || !turns.includes(chat.shown) || (moved && !runs.has(chat.shown) && chat.shown.id !== null)) chat.shown = last;
   return changed;
 }
@@ -120,5 +123,12 @@ function saveWhileLeaving(chat, turn) {
   });
 }
 
-const patchChat = (chat, changes) =>
-  (chat.id === null || storeRefusal !== "" ? Promise.resolve() : inQueue(chat, () => callStore("PATCH", chatPath(chat), changes)));
+async function patchChat(chat, changes) {
+  if (chat.id === null || storeRefusal !== "") return;
+  chat.changes += 1;
+  try {
+    await inQueue(chat, () => callStore("PATCH", chatPath(chat), changes));
+  } finally {
+    chat.changes -= 1;
+  }
+}

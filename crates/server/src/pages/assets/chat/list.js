@@ -144,7 +144,7 @@ function dayOf(moment) {
 
 async function changeListed(one, changes) {
   try {
-    const open = one.id === chat.id ? chat : { id: one.id, queue: Promise.resolve() };
+    const open = one.id === chat.id ? chat : { id: one.id, changes: 0, queue: Promise.resolve() };
     await patchChat(open, changes);
     if (open === chat) {
       Object.assign(chat, changes);

@@ -53,6 +53,36 @@ async fn settings_apply_to_the_conversation_and_are_saved_with_it() {
 }
 
 #[tokio::test]
+async fn an_older_state_of_the_server_does_not_revert_a_change() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]).with_models(&["small", "large"]));
+    let server = server_for(Arc::clone(&engine) as _).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    select(&browser, "model", "large").await;
+    ask_and_wait(&browser, "Hello").await;
+    // The page loads the conversation again, and the answer arrives after the user has chosen another model.
+    let hold = "const real = window.fetch;
+        window.held = [];
+        window.fetch = async (path, options) => {
+            const answer = await real(path, options);
+            if ((options?.method ?? 'GET') === 'GET' && String(path).includes('v1/chats/')) await new Promise((go) => held.push(go));
+            return answer;
+        };
+        refreshShown();";
+    browser.run(hold).await;
+    until(&browser, "held.length > 0").await;
+    select(&browser, "model", "small").await;
+    browser.run("held.forEach((go) => go()); held.push = (go) => go()").await;
+    browser.run_async("chat.queue.then(arguments[0])").await;
+    assert_eq!(
+        browser.run("return [document.getElementById('model').value, chat.settings.model]").await,
+        json!(["small", "small"])
+    );
+    ask_and_wait(&browser, "Hello again").await;
+    assert_eq!(engine.requests().pop().unwrap().model, "small");
+    assert_eq!(only_chat(&server).await["settings"]["model"], "small");
+}
+
+#[tokio::test]
 async fn assistants_are_saved_chosen_renamed_and_deleted() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]).with_models(&["small", "large"]));
     let server = server_for(Arc::clone(&engine) as _).await;
