@@ -21,6 +21,21 @@ const post = (path, content = {}) => sendJson("POST", path, content);
 const patch = (path, content) => sendJson("PATCH", path, content);
 const remove = (path) => askServer(path, { method: "DELETE" });
 
+// For what is loaded again and again, because answers can arrive in another order than the requests were sent. Each call returns a function
+// that says whether the answer may be shown: not if a later request was answered before.
+function inOrder() {
+  let sent = 0;
+  let answered = 0;
+  return () => {
+    const own = ++sent;
+    return () => {
+      if (own < answered) return false;
+      answered = own;
+      return true;
+    };
+  };
+}
+
 // Calls `each` with every line of a body as it arrives.
 async function readLines(body, each) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();

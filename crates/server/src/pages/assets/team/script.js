@@ -108,16 +108,21 @@ function showChanges(page) {
 
 // --- loading ---
 
+const loads = inOrder();
+
 async function load() {
+  const isInOrder = loads();
   const answer = await askServer("v1/keys");
+  if (!isInOrder()) return;
   if (!isAdmitted(answer, "team")) return;
-  if (answer?.status !== 200 || answer.body === null) return showNotice(problem(answer));
+  if (answer?.status !== 200 || answer.body === null) return noteLoad(problem(answer));
   $("key-form").hidden = true;
   const [usage, changes] = await Promise.all([
     askServer("v1/usage"), askServer(`v1/audit?limit=${MOST_CHANGES}&verify=true`),
   ]);
+  if (!isInOrder()) return;
   const failed = [usage, changes].find((one) => one?.status !== 200 || one.body === null);
-  showNotice(failed === undefined ? "" : problem(failed));
+  noteLoad(failed === undefined ? "" : problem(failed));
   showKeys(answer.body.data, usage?.status === 200 ? usage.body : null);
   if (changes?.status === 200 && changes.body !== null) showChanges(changes.body);
   $("team").hidden = false;
@@ -128,12 +133,10 @@ async function load() {
 // Waits for the answer to a change, and shows the keys as they are then. Returns the answer, or null after an error that was shown.
 async function change(sent, done) {
   const answer = await sent;
-  if (answer === null || answer.status >= 400) {
-    await load();
-    showNotice(problem(answer));
-    return null;
-  }
+  const worked = answer !== null && answer.status < 400;
+  showNotice(worked ? "" : problem(answer));
   await load();
+  if (!worked) return null;
   say(done);
   return answer.body;
 }
@@ -256,6 +259,7 @@ function whenSubmitted(form, submit) {
     event.preventDefault();
     once(form.querySelector("[type=submit]"), async () => {
       clearFault(form);
+      showNotice("");
       const values = entered(form);
       const odd = NUMBERS.find((name) => typeof values[name] === "string");
       if (values.name === null) showFault(form, wrongInput("name", "Enter a name."));

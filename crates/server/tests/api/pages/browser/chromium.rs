@@ -18,6 +18,21 @@ const WAIT_LIMIT: Duration = Duration::from_secs(40);
 /// The interval between two checks of the page.
 const GLANCE: Duration = Duration::from_millis(50);
 
+/// Holds back the answers to one kind of request.
+const HOLD: &str = "
+    const real = window.fetch;
+    window.holds = true;
+    window.held = [];
+    window.fetch = async (address, options) => {
+        const isHeld = holds && (options?.method ?? 'GET') === {method} && String(address).split('?')[0] === {path};
+        const answer = await real(address, options);
+        if (!isHeld) return answer;
+        const body = await answer.text();
+        answer.json = async () => JSON.parse(body);
+        await new Promise((release) => held.push(release));
+        return answer;
+    };";
+
 const FLAGS: [&str; 10] = [
     "--headless=new",
     "--no-sandbox",
@@ -171,6 +186,28 @@ impl Browser {
 
     pub async fn click(&self, selector: &str) {
         self.run(&format!("document.querySelector({selector:?}).click()")).await;
+    }
+
+    /// Holds back the answers to requests with this method and path that the page sends from now on.
+    pub async fn hold_answers(&self, method: &str, path: &str) {
+        let literal = |text: &str| Value::from(text).to_string();
+        let script = HOLD.replace("{method}", &literal(method)).replace("{path}", &literal(path));
+        self.run(&script).await;
+    }
+
+    /// Waits until such an answer has arrived. Those to later requests are not held back.
+    pub async fn an_answer_is_held(&self) {
+        self.until("held.length > 0").await;
+        self.run("window.holds = false").await;
+    }
+
+    /// Gives the page the answers that were held back, and waits until it has used them.
+    pub async fn release_answers(&self) {
+        let release = "const done = arguments[0];
+            held.splice(0).forEach((release) => release());
+            held.push = (release) => release();
+            setTimeout(done);";
+        self.run_async(release).await;
     }
 
     /// Makes the current tab the one that a person sees.

@@ -9,7 +9,7 @@ use super::axe::assert_accessible;
 use super::chromium::{Browser, Device};
 use crate::admin::usage::TeamParts;
 use crate::fixtures::loopback_config;
-use crate::key_fixtures::get;
+use crate::key_fixtures::{get, post};
 use crate::support::TestServer;
 
 const ENTER: &str = "\u{e007}";
@@ -222,6 +222,46 @@ async fn the_limits_and_rights_of_a_key_are_changed_on_its_card() {
     change(&browser, json!({})).await;
     until(&browser, "!document.getElementById('change').open").await;
     assert_eq!(get(&server, "/v1/audit?limit=1", "").await.1, audit);
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_late_does_not_bring_an_older_state_back() {
+    let team = TeamParts::open();
+    team.create("ana", KeyRole::Member, json!({})).await;
+    let server = team.start(loopback_config()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/team")).await;
+    browser.shows("card-ana", "active").await;
+    // The page has asked for the keys, and waits for the log.
+    browser.hold_answers("GET", "v1/audit").await;
+    browser.run("load()").await;
+    browser.an_answer_is_held().await;
+    press_action(&browser, "disable ana").await;
+    browser.shows("card-ana", "disabled").await;
+    browser.release_answers().await;
+    let card = browser.text("card-ana").await;
+    assert!(card.contains("disabled"), "{card}");
+}
+
+#[tokio::test]
+async fn the_reason_of_a_failure_stays_when_something_else_changes() {
+    let team = TeamParts::open();
+    team.create("ana", KeyRole::Member, json!({})).await;
+    let server = team.start(loopback_config()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/team")).await;
+    browser.shows("card-ana", "active").await;
+    browser.shows("connection", "connected").await;
+    let refuse = "const real = window.fetch;
+        window.fetch = (address, options) => address.endsWith('/disable')
+            ? Promise.resolve(new Response('{\"detail\":\"The disk is full.\"}', { status: 503 }))
+            : real(address, options);";
+    browser.run(refuse).await;
+    press_action(&browser, "disable ana").await;
+    browser.shows("notice", "The disk is full.").await;
+    assert_eq!(post(&server, "/v1/keys", "", json!({ "name": "ben" })).await.0, 201);
+    browser.shows("keys", "ben").await;
+    assert_eq!(browser.text("notice").await, "The disk is full.");
 }
 
 #[tokio::test]
