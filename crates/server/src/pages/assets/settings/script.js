@@ -131,13 +131,22 @@ function filter() {
   put("found", shown === total ? `${total} settings.` : `${shown} of ${total} settings.${shown === 0 ? ` ${none}` : ""}`);
 }
 
+// Whether the field of a setting has a value that is not saved.
+const isEdited = (item) => item?.querySelector("form .go")?.hidden === false;
+
+// What is being entered stays as it is; it is compared with the file when it is saved.
+function shownItem(setting) {
+  const item = $(`setting-${setting.key}`);
+  return setting.changeable && isEdited(item) ? item : itemOf(setting);
+}
+
 function showAll() {
   const focused = document.activeElement?.id;
   $("sections").replaceChildren(...sections.filter(({ settings }) => settings.length > 0).map(({ section, description, settings }) => {
     const title = node("h2", { id: `title-${section}` }, node("code", { textContent: `[${section}]` }));
     const box = node("section", { className: "card section", id: `section-${section}` },
       node("div", {}, title, node("p", { className: "quiet", textContent: description })),
-      node("ul", { className: "settings" }, ...settings.map(itemOf)));
+      node("ul", { className: "settings" }, ...settings.map(shownItem)));
     box.setAttribute("aria-labelledby", title.id);
     return box;
   }));
@@ -152,10 +161,13 @@ function showRestart() {
   put("restart", `Restart Hob to apply: ${[...awaitingRestart].join(", ")}.`);
 }
 
-const isEditing = () => [...document.querySelectorAll(".settings form .go")].some((button) => !button.hidden);
+const isEditing = () => [...document.querySelectorAll(".settings > li")].some(isEdited);
+const loads = inOrder();
 
 async function load() {
+  const isInOrder = loads();
   const answer = await askServer("v1/settings");
+  if (!isInOrder()) return;
   if (!isAdmitted(answer, "settings")) return;
   if (answer?.status !== 200 || answer.body === null) return showNotice(problem(answer));
   showNotice("");
@@ -167,6 +179,7 @@ async function load() {
 }
 
 async function change(setting, value, field, fault) {
+  const text = field.value;
   fault.textContent = "";
   field.removeAttribute("aria-invalid");
   const answer = await patch("v1/settings", { settings: { [setting.key]: value } });
@@ -178,8 +191,11 @@ async function change(setting, value, field, fault) {
   }
   for (const key of answer.body.after_restart) awaitingRestart.add(key);
   showRestart();
+  // What was entered meanwhile is not saved.
+  if (field.value === text) field.form.querySelector(".go").hidden = true;
   await load();
-  $(`field-${setting.key}`)?.focus();
+  // The user may be at another field by now.
+  if (document.activeElement === document.body) $(`field-${setting.key}`)?.focus();
   const after = answer.body.after_restart.length > 0 ? " It takes effect after a restart." : "";
   say(`${setting.key} is saved.${after}`);
 }
@@ -187,6 +203,6 @@ async function change(setting, value, field, fault) {
 $("find").addEventListener("input", filter);
 $("only-set").addEventListener("change", filter);
 whenKeyIsGiven(load);
-// Text that is being entered is not replaced; it is compared with the file when it is saved.
+// The focus stays where text is being entered.
 live({ settings: () => { if (!isEditing()) load(); } });
 load();

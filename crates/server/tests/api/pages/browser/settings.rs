@@ -16,14 +16,20 @@ async fn page_at(server: &SettingsServer, device: Device) -> Browser {
     browser
 }
 
-/// Enters a value into the field of a key, and saves it.
-async fn save(browser: &Browser, key: &str, value: &str) {
+/// Enters a value into the field of a key.
+async fn enter(browser: &Browser, key: &str, value: &str) {
     browser
         .run(&format!(
             "const field = document.getElementById('field-{key}'); field.value = {value:?};
-             field.dispatchEvent(new Event('input', {{ bubbles: true }})); field.form.requestSubmit()"
+             field.dispatchEvent(new Event('input', {{ bubbles: true }}))"
         ))
         .await;
+}
+
+/// Enters a value into the field of a key, and saves it.
+async fn save(browser: &Browser, key: &str, value: &str) {
+    enter(browser, key, value).await;
+    browser.run(&format!("document.getElementById('field-{key}').form.requestSubmit()")).await;
 }
 
 async fn change_a_value_on(device: Device) {
@@ -106,6 +112,56 @@ async fn a_change_elsewhere_appears_without_a_reload() {
     let request = server.http.client.patch(server.http.url("/v1/settings")).json(&change);
     assert_eq!(request.send().await.unwrap().status(), 200);
     browser.until("document.getElementById('field-memory.chunk_size').value === '300'").await;
+}
+
+const CHUNK_SIZE: &str = "return document.getElementById('field-memory.chunk_size').value";
+
+#[tokio::test]
+async fn what_is_being_entered_stays_when_another_setting_is_saved() {
+    let server = SettingsServer::start(&[]).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    enter(&browser, "memory.chunk_size", "300").await;
+    save(&browser, "telemetry.energy", "false").await;
+    browser.shows("setting-telemetry.energy", "from the file").await;
+    assert_eq!(browser.run(CHUNK_SIZE).await, "300");
+    assert!(server.text().contains("chunk_size = 256"), "{}", server.text());
+    // It can still be saved.
+    browser.click("[id='setting-memory.chunk_size'] .go").await;
+    browser.shows("restart", "memory.chunk_size").await;
+    assert!(server.text().contains("chunk_size = 300"), "{}", server.text());
+    browser.until("!isEditing()").await;
+}
+
+#[tokio::test]
+async fn what_is_being_entered_stays_when_settings_arrive() {
+    let server = SettingsServer::start(&[]).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    browser.hold_answers("GET", "v1/settings").await;
+    browser.run("load()").await;
+    browser.an_answer_is_held().await;
+    browser.run("document.getElementById('field-memory.chunk_size').focus()").await;
+    browser.press("0").await;
+    let entered = browser.run(CHUNK_SIZE).await;
+    assert_ne!(entered, "256");
+    browser.release_answers().await;
+    assert_eq!(browser.run(CHUNK_SIZE).await, entered);
+    assert_eq!(browser.run("return document.activeElement.id").await, "field-memory.chunk_size");
+}
+
+#[tokio::test]
+async fn settings_that_arrive_late_do_not_bring_an_older_value_back() {
+    let server = SettingsServer::start(&[]).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    browser.hold_answers("GET", "v1/settings").await;
+    browser.run("load()").await;
+    browser.an_answer_is_held().await;
+    save(&browser, "memory.chunk_size", "300").await;
+    // The page has loaded them again.
+    browser
+        .until("document.getElementById('said').textContent.startsWith('memory.chunk_size is saved')")
+        .await;
+    browser.release_answers().await;
+    assert_eq!(browser.run(CHUNK_SIZE).await, "300");
 }
 
 #[tokio::test]
