@@ -23,6 +23,7 @@ function channelCard(channel) {
 
 function waitingRow({ sender, name, code }) {
   const button = node("button", { type: "button", className: "plain", textContent: "Approve", ariaLabel: `Approve ${name || sender}` });
+  button.dataset.action = `approve ${sender}`;
   button.addEventListener("click", () => once(button, async () => {
     const answer = await post("v1/channels/approve", { code });
     if (answer?.status !== 200) return put("waiting-fault", problem(answer));
@@ -36,7 +37,7 @@ function waitingRow({ sender, name, code }) {
 }
 
 function showDetails({ channels, answering, senders, waiting, approved }) {
-  $("waiting").replaceChildren(...waiting.map(waitingRow));
+  fill("waiting", waiting.map(waitingRow));
   $("waiting-card").hidden = waiting.length === 0;
   put("approved", approved.length ? `Approved: ${approved.map((one) => (one.name ? `${one.name} (${one.sender})` : one.sender)).join(", ")}.` : "");
   $("channels").replaceChildren(...channels.map(channelCard));
@@ -72,8 +73,12 @@ function showNames(names) {
   $("channel-names").replaceChildren(...names.map((name) => node("option", { value: name })));
 }
 
+const loads = inOrder();
+
 async function load() {
+  const isInOrder = loads();
   const answer = await askServer("v1/channels/details");
+  if (!isInOrder()) return;
   if (!isAdmitted(answer, "content")) return clearTimeout(linking);
   const isGood = answer?.status === 200 && answer.body !== null;
   noteLoad(isGood ? "" : problem(answer));
@@ -84,6 +89,7 @@ async function load() {
   // A gateway that is away takes seconds to say so.
   askServer("v1/channels").then((listed) => { if (listed?.status === 200) showNames(listed.body.channels); });
   const [messages] = await Promise.all([askServer("v1/channels/messages"), loadLink()]);
+  if (!isInOrder()) return;
   if (messages?.status === 200) showMessages(messages.body.data);
   else noteLoad(problem(messages));
 }
@@ -93,6 +99,7 @@ async function load() {
 let linking = 0; // the timer of the next look
 let shownCode = "";
 let isTurnedOn = false; // by this page; Hob then connects
+const looks = inOrder();
 
 const LINK_TEXTS = {
   idle: "Link an account, so that Hob answers messages in WhatsApp that begin with its name.",
@@ -128,7 +135,9 @@ function showLink({ enabled, state, code, message }) {
 }
 
 async function loadLink() {
+  const isInOrder = looks();
   const answer = await askServer("v1/channels/whatsapp");
+  if (!isInOrder()) return;
   if (answer?.status === 200) showLink(answer.body);
   else put("link-fault", problem(answer));
 }
@@ -137,6 +146,8 @@ async function changeLink(button, sent, focusNext) {
   await once(button, async () => {
     const answer = await sent();
     if (answer?.status !== 200) return put("link-fault", problem(answer));
+    // What was asked before is older than this.
+    looks()();
     showLink(answer.body);
     $(focusNext).focus();
   });

@@ -82,9 +82,12 @@ function showModels(list) {
 
 const ENGINE_MS = 3000;
 let engineTimer = 0;
+const loads = inOrder();
 
 async function load() {
+  const isInOrder = loads();
   const answer = await askServer("v1/model-files");
+  if (!isInOrder()) return;
   if (!isAdmitted(answer, "content")) return;
   const isGood = answer?.status === 200 && answer.body !== null;
   noteLoad(isGood ? "" : problem(answer));
@@ -191,12 +194,14 @@ let download = null; // the one of this page: { name, controller }
 
 const PROGRESS_MS = 1500;
 let progressTimer = 0;
+const looks = inOrder();
 
 // Those that other pages and other programs have begun. The stream of changes says when one begins and ends; the progress is asked for.
 async function loadDownloads() {
   clearTimeout(progressTimer);
+  const isInOrder = looks();
   const answer = await askServer("v1/model-files/downloads");
-  if (answer?.status !== 200) return;
+  if (!isInOrder() || answer?.status !== 200) return;
   const others = listedDownloads(answer.body?.data ?? []);
   $("downloads-section").hidden = others.length === 0;
   fill("downloads", others.map(downloadCard));
@@ -290,5 +295,5 @@ $("pull-close").addEventListener("click", () => {
 addEventListener("beforeunload", (event) => { if (download !== null) event.preventDefault(); });
 
 whenKeyIsGiven(load);
-live({ models: load, downloads: loadDownloads });
+live({ models: () => loadAfterDialogs(load), downloads: loadDownloads });
 load();

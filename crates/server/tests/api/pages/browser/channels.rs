@@ -58,15 +58,50 @@ async fn use_channels_on(device: Device) {
     browser.run("document.getElementById('send-form').requestSubmit()").await;
     browser.shows("notice", "The message to telegram is sent.").await;
     browser.shows("messages", "A test from Hob.").await;
-    assert_eq!(server.gateway.frames()[0]["content"], json!("A test from Hob."));
+    assert_eq!(server.gateway.received(1).await[0]["content"], json!("A test from Hob."));
 
-    let message = json!({ "channel": "slack", "sender": "cleo", "content": HOSTILE, "message_id": "m1", "conversation_id": "c1" });
-    server.gateway.push(message.to_string());
+    server.gateway.push(message_saying(HOSTILE));
     browser.shows("messages", HOSTILE).await;
     browser.shows("messages", "Hob to cleo").await;
     assert_eq!(browser.run("return document.querySelectorAll('main img, main b').length").await, json!(0));
     assert_eq!(browser.run("return document.title").await, json!("Hob: channels"));
     assert_nothing_sticks_out(&browser, device).await;
+}
+
+/// A message of a sender, as the gateway sends it.
+fn message_saying(content: &str) -> String {
+    json!({ "channel": "slack", "sender": "cleo", "content": content, "message_id": "m1", "conversation_id": "c1" })
+        .to_string()
+}
+
+#[tokio::test]
+async fn messages_that_come_late_do_not_hide_a_newer_one() {
+    let server = MessageServer::start().await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/channels")).await;
+    browser.shows("messages", "when is dinner?").await;
+    browser.shows("connection", "connected").await;
+    browser.hold_answers("GET", "v1/channels/messages").await;
+    browser.run("load()").await;
+    browser.an_answer_is_held().await;
+    server.gateway.push(message_saying("where are you?"));
+    browser.shows("messages", "where are you?").await;
+    browser.release_answers().await;
+    let shown = browser.text("messages").await;
+    assert!(shown.contains("where are you?"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_message_does_not_take_the_focus_from_a_new_sender() {
+    let server = MessageServer::start().await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/channels")).await;
+    browser.shows("waiting", "ABCD-EFGH").await;
+    browser.shows("connection", "connected").await;
+    browser.run("document.querySelector('#waiting button').focus()").await;
+    server.gateway.push(message_saying("where are you?"));
+    browser.shows("messages", "where are you?").await;
+    assert_eq!(browser.run("return document.activeElement.textContent").await, json!("Approve"));
 }
 
 #[tokio::test]
@@ -145,6 +180,25 @@ async fn without_channels_the_page_leads_to_a_linked_account() {
         (String::new(), String::new())
     );
     assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_older_state_does_not_hide_the_code_of_an_account() {
+    let (server, _directory) = linkable().await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/channels")).await;
+    browser.shows("link-start", "Link an account").await;
+    browser.hold_answers("GET", "v1/channels/whatsapp").await;
+    browser.run("loadLink()").await;
+    browser.an_answer_is_held().await;
+    click(&browser, "#link-start").await;
+    browser.shows("link-text", "scan this code").await;
+    browser.release_answers().await;
+    assert_eq!(browser.text("link-start").await, "");
+    let shown = browser.text("link-text").await;
+    assert!(shown.contains("scan this code"), "{shown}");
+    click(&browser, "#link-cancel").await;
+    browser.shows("link-start", "Link an account").await;
 }
 
 #[tokio::test]

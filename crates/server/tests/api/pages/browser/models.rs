@@ -151,6 +151,75 @@ async fn a_model_that_is_downloaded_elsewhere_appears_by_itself() {
 }
 
 #[tokio::test]
+async fn a_list_of_models_that_comes_late_does_not_hide_a_new_model() {
+    let server = ModelServer::start(|| Reply::ndjson("{\"status\":\"success\"}\n")).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/models")).await;
+    browser.shows("connection", "connected").await;
+    browser.shows("models", "qwen2:0.5b").await;
+    browser.hold_answers("GET", "v1/model-files").await;
+    browser.run("load()").await;
+    browser.an_answer_is_held().await;
+    server.add_tag("tinyllama:latest");
+    let pulled = json!({ "model": "tinyllama", "stream": false });
+    let request = server.http.client.post(server.http.url("/api/pull")).json(&pulled);
+    assert_eq!(request.send().await.unwrap().status(), 200);
+    browser.shows("models", "tinyllama:latest").await;
+    browser.release_answers().await;
+    let shown = browser.text("models").await;
+    assert!(shown.contains("tinyllama:latest"), "{shown}");
+}
+
+#[tokio::test]
+async fn an_older_list_of_downloads_does_not_hide_a_download() {
+    let hold = Hold::new();
+    let held = hold.clone();
+    let server =
+        ModelServer::start(move || Reply::ndjson(FIRST_STEPS).then_held(&held, "{\"status\":\"success\"}\n"))
+            .await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/models")).await;
+    browser.shows("connection", "connected").await;
+    browser.shows("found", "qwen3:8b").await;
+    browser.hold_answers("GET", "v1/model-files/downloads").await;
+    browser.run("loadDownloads()").await;
+    browser.an_answer_is_held().await;
+    let request = server.http.client.post(server.http.url("/api/pull")).json(&json!({ "model": "tiny" }));
+    let mut pulling = request.send().await.unwrap();
+    browser.shows("downloads", "tiny").await;
+    browser.release_answers().await;
+    let shown = browser.text("downloads").await;
+    assert!(shown.contains("tiny"), "{shown}");
+    hold.release();
+    while pulling.chunk().await.unwrap().is_some() {}
+    browser.until("document.getElementById('downloads-section').hidden").await;
+}
+
+#[tokio::test]
+async fn the_list_does_not_change_behind_a_question() {
+    let server = ModelServer::start(|| Reply::ndjson("{\"status\":\"success\"}\n")).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/models")).await;
+    browser.shows("connection", "connected").await;
+    browser.shows("models", "qwen2:0.5b").await;
+    browser.run("document.querySelector('[data-action=\"Delete qwen2:0.5b\"]').focus()").await;
+    press_action(&browser, "Delete qwen2:0.5b").await;
+    browser.shows("ask-title", "Delete qwen2:0.5b?").await;
+    browser.run("window.card = document.querySelector('#models li')").await;
+    server.add_tag("tinyllama:latest");
+    let pulled = json!({ "model": "tinyllama", "stream": false });
+    let request = server.http.client.post(server.http.url("/api/pull")).json(&pulled);
+    assert_eq!(request.send().await.unwrap().status(), 200);
+    // Longer than a change takes to arrive.
+    browser.run_async("setTimeout(arguments[0], 1500)").await;
+    assert_eq!(browser.run("return window.card.isConnected").await, json!(true));
+    click(&browser, "#ask-no").await;
+    browser.shows("models", "tinyllama:latest").await;
+    let focused = browser.run("return document.activeElement.dataset.action").await;
+    assert_eq!(focused, "Delete qwen2:0.5b");
+}
+
+#[tokio::test]
 async fn a_download_of_another_page_is_shown_until_it_ends() {
     let hold = Hold::new();
     let held = hold.clone();
