@@ -131,10 +131,10 @@ function runEntry(run) {
 
 async function showLog(id) {
   const path = `v1/tasks/${encodeURIComponent(id)}`;
-  const [task, logs] = await Promise.all([askServer(path), askServer(`${path}/logs?limit=${SHOWN_LOGS}`)]);
   const box = $(`log-${id}`);
-  // It was closed meanwhile.
-  if (!box) return;
+  const [task, logs] = await Promise.all([askServer(path), askServer(`${path}/logs?limit=${SHOWN_LOGS}`)]);
+  // It was closed meanwhile, or a newer list asks for it again.
+  if (!box.isConnected) return;
   const failed = [task, logs].find((one) => one?.status !== 200 || one.body === null);
   if (failed !== undefined) return box.replaceChildren(node("p", { className: "fault", textContent: problem(failed) }));
   const parts = [];
@@ -277,10 +277,12 @@ let hasChoices = false;
 async function loadChoices() {
   if (hasChoices) return;
   const [models, channels] = await Promise.all([askServer("v1/models"), askServer("v1/channels")]);
-  const options = (first, names) => [node("option", { value: "", textContent: first }), ...names.map((name) => node("option", { value: name, textContent: name }))];
-  field("model").replaceChildren(...options("the default model", (models?.body?.data ?? []).map(({ id }) => id)));
+  // What was chosen stays: the form may have been opened twice.
+  const offer = (choice, first, names) => choice.replaceChildren(node("option", { value: "", textContent: first }),
+    ...names.map((name) => node("option", { value: name, textContent: name, selected: name === choice.value })));
+  offer(field("model"), "the default model", (models?.body?.data ?? []).map(({ id }) => id));
   const names = mayDeliver && channels?.status === 200 ? channels.body?.channels ?? [] : [];
-  field("channel").replaceChildren(...options("nowhere (only the log)", names));
+  offer(field("channel"), "nowhere (only the log)", names);
   for (const one of form.querySelectorAll("[data-delivery]")) one.hidden = names.length === 0;
   $("zones").replaceChildren(...(Intl.supportedValuesOf?.("timeZone") ?? []).map((name) => node("option", { value: name })));
   hasChoices = models?.status === 200;

@@ -124,6 +124,47 @@ async fn a_task_is_created_run_and_deleted_on_a_phone() {
 }
 
 #[tokio::test]
+async fn a_log_that_comes_late_does_not_hide_a_newer_one() {
+    let server = TaskServer::open().await;
+    assert_eq!(post(&server.http, "/v1/tasks", "", task("Say hello.")).await.0, 201);
+    let id = only_id(&server.http).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/tasks")).await;
+    browser.shows("list", "Say hello.").await;
+    browser.shows("connection", "connected").await;
+    browser.hold_answers("GET", &format!("v1/tasks/{id}/logs")).await;
+    press_action(&browser, &format!("log {id}")).await;
+    browser.an_answer_is_held().await;
+    press_action(&browser, &format!("run now {id}")).await;
+    let log = format!("log-{id}");
+    browser.shows(&log, "succeeded").await;
+    browser.release_answers().await;
+    let shown = browser.text(&log).await;
+    assert!(shown.contains("succeeded"), "{shown}");
+}
+
+#[tokio::test]
+async fn choices_that_come_late_do_not_replace_the_chosen_model() {
+    let server = TaskServer::open().await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/tasks")).await;
+    browser.shows("empty", "No tasks yet").await;
+    browser.hold_answers("GET", "v1/models").await;
+    browser.click("#create summary").await;
+    browser.an_answer_is_held().await;
+    // The form is closed and opened again.
+    browser.click("#create summary").await;
+    browser.run_async("requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))").await;
+    browser.click("#create summary").await;
+    browser.until("document.querySelector('#create-form [name=channel]').options.length === 2").await;
+    set(&browser, "model", "qwen3:8b").await;
+    set(&browser, "channel", "telegram").await;
+    browser.release_answers().await;
+    let chosen = "return ['model', 'channel'].map((name) => document.querySelector(`#create-form [name=${name}]`).value)";
+    assert_eq!(browser.run(chosen).await, json!(["qwen3:8b", "telegram"]));
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_task_is_said_at_its_field() {
     let server = TaskServer::open().await;
     let browser = Browser::open(Device::DESKTOP).await;
