@@ -263,17 +263,22 @@ async function sendFile(file, collection) {
   }
 }
 
+// More files can be added while others are being sent.
+const sending = { count: 0, faults: [] };
+
 async function sendFiles(files) {
   const collection = collectionToFill();
-  put("add-fault", "");
-  const faults = [];
+  if (sending.count === 0) sending.faults = [];
+  sending.count += 1;
+  put("add-fault", sending.faults.join(" "));
   let sent = 0;
   for (const file of files) {
     const answer = await sendFile(file, collection);
     if (answer?.status === 202) sent += 1;
-    else faults.push(`${file.name}: ${problem(answer)}`);
+    else sending.faults.push(`${file.name}: ${problem(answer)}`);
   }
-  put("add-fault", faults.join(" "));
+  sending.count -= 1;
+  put("add-fault", sending.faults.join(" "));
   if (sent > 0) say(`${plural(sent, "file is", "files are")} being indexed.`);
   await load();
 }
@@ -331,25 +336,28 @@ function passageEntry(passage, best) {
   return made;
 }
 
-$("search-form").addEventListener("submit", (event) => {
+let searched = 0; // the number of the last search
+
+$("search-form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const text = $("query").value.trim();
   if (text === "") {
     put("found", "Enter what to search for.");
     return $("query").focus();
   }
-  once(event.currentTarget.querySelector("[type=submit]"), async () => {
-    const wanted = { query: text, top_k: MOST_PASSAGES, ...(shown.collection === null ? {} : { collection: shown.collection }) };
-    const answer = await post("v1/memory/search", wanted);
-    if (answer?.status !== 200 || answer.body === null) {
-      $("passages").replaceChildren();
-      return put("found", problem(answer));
-    }
-    const { passages, backend } = answer.body;
-    const best = backend === "vector" || passages.length === 0 ? null : passages[0].score || 1;
-    $("passages").replaceChildren(...passages.map((passage) => passageEntry(passage, best)));
-    put("found", passages.length === 0 ? "Nothing found. Try other words." : plural(passages.length, "passage", "passages"));
-  });
+  const number = searched += 1;
+  const wanted = { query: text, top_k: MOST_PASSAGES, ...(shown.collection === null ? {} : { collection: shown.collection }) };
+  const answer = await post("v1/memory/search", wanted);
+  // A later search is under way.
+  if (number !== searched) return;
+  if (answer?.status !== 200 || answer.body === null) {
+    $("passages").replaceChildren();
+    return put("found", problem(answer));
+  }
+  const { passages, backend } = answer.body;
+  const best = backend === "vector" || passages.length === 0 ? null : passages[0].score || 1;
+  $("passages").replaceChildren(...passages.map((passage) => passageEntry(passage, best)));
+  put("found", passages.length === 0 ? "Nothing found. Try other words." : plural(passages.length, "passage", "passages"));
 });
 
 // --- beginning ---

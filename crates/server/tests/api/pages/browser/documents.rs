@@ -88,6 +88,8 @@ async fn use_documents_on(device: Device) {
     browser.shows("ask-title", "Forget gate.md?").await;
     browser.click("#ask-yes").await;
     browser.until("!document.getElementById('list').innerText.includes('gate.md')").await;
+    // The server has answered, so that the copy is deleted.
+    browser.until("document.getElementById('said').textContent === 'gate.md is forgotten.'").await;
     assert!(!server.library.uploads().join("team/gate.md").exists());
 
     press_action(&browser, "show team").await;
@@ -108,6 +110,51 @@ async fn documents_are_added_found_and_forgotten_on_a_desktop() {
 #[tokio::test]
 async fn documents_are_added_found_and_forgotten_on_a_phone() {
     use_documents_on(Device::PHONE).await;
+}
+
+/// Searches, as a user does.
+async fn search(browser: &Browser, text: &str) {
+    let search =
+        "const field = document.getElementById('query'); field.value = {text}; field.form.requestSubmit();";
+    browser.run(&search.replace("{text}", &json!(text).to_string())).await;
+}
+
+#[tokio::test]
+async fn a_second_search_does_not_wait_for_the_first() {
+    let server = DocumentServer::open().await;
+    server.add("team", "gate.md", b"The code of the gate is 4711.").await;
+    server.add("team", "door.md", b"The key of the door is with Ann.").await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/documents")).await;
+    browser.shows("list", "door.md").await;
+    browser.hold_answers("POST", "v1/memory/search").await;
+    search(&browser, "gate").await;
+    browser.an_answer_is_held().await;
+    search(&browser, "door").await;
+    browser.shows("passages", "with Ann").await;
+    browser.release_answers().await;
+    let shown = browser.text("passages").await;
+    assert!(shown.contains("with Ann") && !shown.contains("4711"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_added_does_not_hide_why_another_was_not() {
+    let server = DocumentServer::open().await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/documents")).await;
+    browser.shows("empty", "No documents yet").await;
+    browser.hold_answers("POST", "v1/memory/documents").await;
+    choose_file(&browser, "gate.md", "The code of the gate is 4711.").await;
+    browser.an_answer_is_held().await;
+    drop_file(&browser, "server.pem", "text").await;
+    browser.shows("add-fault", "server.pem: a file with the name of a key").await;
+    browser.release_answers().await;
+    let fault = browser.text("add-fault").await;
+    assert!(fault.contains("server.pem: a file with the name of a key"), "{fault}");
+    // The next files are a new attempt.
+    browser.until("sending.count === 0").await;
+    drop_file(&browser, "door.md", "The key of the door is with Ann.").await;
+    browser.until("document.getElementById('add-fault').textContent === ''").await;
 }
 
 #[tokio::test]
