@@ -61,13 +61,20 @@ function turnTo(begins) {
   return loadCalls();
 }
 
+// With other filters there is another next page.
+function turnToFirst() {
+  calls.next = null;
+  return turnTo([null]);
+}
+
 $("call-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  turnTo([null]);
+  turnToFirst();
 });
-$("call-form").addEventListener("change", () => turnTo([null]));
-$("call-newer").addEventListener("click", () => turnTo(calls.begins.slice(0, -1)));
-$("call-older").addEventListener("click", () => turnTo([...calls.begins, calls.next]));
+$("call-form").addEventListener("change", turnToFirst);
+// A second click can come before the first one is answered.
+$("call-newer").addEventListener("click", () => turnTo(calls.begins.length > 1 ? calls.begins.slice(0, -1) : calls.begins));
+$("call-older").addEventListener("click", () => turnTo(calls.begins.at(-1) === calls.next ? calls.begins : [...calls.begins, calls.next]));
 
 // Called after each answer to someone who may see calls.
 function startCalls() {

@@ -2,6 +2,7 @@
 
 // The answer's status and body; null when there is no answer that could be read.
 async function askServer(path, options = {}) {
+  const key = apiKey();
   try {
     const answer = await fetch(path, {
       cache: "no-store",
@@ -9,6 +10,8 @@ async function askServer(path, options = {}) {
       ...options,
       headers: { ...keyHeaders(), ...options.headers },
     });
+    // Another key was entered meanwhile; that one was not refused.
+    if (answer.status === 401 && apiKey() !== null && apiKey() !== key) return askServer(path, options);
     return { status: answer.status, body: await answer.json().catch(() => null) };
   } catch {
     return null;

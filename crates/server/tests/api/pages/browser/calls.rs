@@ -117,6 +117,31 @@ async fn calls_are_read_in_pages_and_filtered_on_a_phone() {
 }
 
 #[tokio::test]
+async fn a_double_click_turns_one_page() {
+    let team = TeamParts::open();
+    record_calls(&team);
+    let server = team.start(loopback_config()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/dashboard")).await;
+    browser.shows("call-rows", "req-0").await;
+    let click_twice = "const button = document.getElementById('{id}'); button.click(); button.click()";
+    browser.run(&click_twice.replace("{id}", "call-older")).await;
+    browser.shows("call-rows", "req-59").await;
+    browser.shows("call-note", "Page 2.").await;
+    browser.run(&click_twice.replace("{id}", "call-newer")).await;
+    browser.shows("call-rows", "req-0").await;
+    browser.shows("call-note", "Page 1.").await;
+
+    // The next page is not known until the calls of a filter have arrived.
+    browser.hold_answers("GET", "v1/calls").await;
+    filter(&browser, "key", "ben").await;
+    browser.an_answer_is_held().await;
+    browser.run("document.getElementById('call-older').click()").await;
+    has_rows(&browser, 5).await;
+    browser.shows("call-note", "Page 1.").await;
+}
+
+#[tokio::test]
 async fn a_call_appears_by_itself_with_its_request_id() {
     let team = TeamParts::open();
     record_calls(&team);
@@ -124,6 +149,7 @@ async fn a_call_appears_by_itself_with_its_request_id() {
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.url("/dashboard")).await;
     browser.shows("call-rows", "req-0").await;
+    browser.until("liveStream.hadOne").await;
     let question = json!({ "model": "qwen3:8b", "messages": [{ "role": "user", "content": "hi" }] });
     let request =
         server.client.post(server.url("/v1/chat/completions")).header("x-request-id", "the-new-one");
@@ -152,6 +178,7 @@ async fn a_member_sees_its_own_calls_and_no_savings() {
     assert_eq!(hidden, ["", "", ""]);
 
     browser.shows("connection", "connected").await;
+    browser.until("liveStream.hadOne").await;
     let question = json!({ "model": "qwen3:8b", "messages": [{ "role": "user", "content": "hi" }] });
     let request = server.client.post(server.url("/v1/chat/completions")).bearer_auth(&member);
     let request = request.header("x-request-id", "the-members-own");

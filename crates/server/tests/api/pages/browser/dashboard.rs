@@ -41,8 +41,7 @@ async fn an_empty_dashboard_says_what_to_do_and_updates_by_itself() {
         ("queued", "0"),
         ("prices", "Prices as of 15 November 2026"),
     ] {
-        let shown = browser.text(id).await;
-        assert!(shown.contains(text), "#{id}: {shown:?}");
+        browser.shows(id, text).await;
     }
     assert_eq!(browser.text("empty").await, "");
     assert_eq!(browser.complaints().await, Vec::<String>::new());
@@ -211,11 +210,32 @@ async fn the_page_asks_for_the_key_and_keeps_it_in_the_tab() {
 }
 
 #[tokio::test]
+async fn a_key_that_is_entered_while_the_page_asks_is_not_refused() {
+    let api_key = Some("s3cret".to_owned().into());
+    let server = RecordingServer::open_with(&[], ServerConfig { api_key, ..loopback_config() }).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.dashboard()).await;
+    browser.shows("key-form", "needs an API key").await;
+    // The page asks again when the user comes back to it.
+    browser.hold_answers("GET", "v1/savings").await;
+    browser.run("document.dispatchEvent(new Event('visibilitychange'))").await;
+    browser.an_answer_is_held().await;
+    browser.run("document.getElementById('key').focus()").await;
+    browser.press("s3cret\u{e007}").await;
+    browser.release_answers().await;
+    browser.shows("empty", "hob ask").await;
+    assert_eq!(browser.text("key-form").await, "");
+}
+
+#[tokio::test]
 async fn a_hidden_page_sends_no_requests() {
     let server = RecordingServer::open(&["qwen3:8b"]).await;
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.dashboard()).await;
     browser.shows("empty", "hob ask").await;
+    // The last request of a page that has just been opened is answered.
+    let has_calls = "performance.getEntriesByType('resource').some(({ name }) => name.includes('/v1/calls'))";
+    browser.until(has_calls).await;
     // The event of a tab that moves to the background.
     let hide = |hidden: bool| {
         format!(
