@@ -9,7 +9,11 @@ async function lookForAgents() {
   if (answer?.status !== 200) return;
   agentTools = listOf(answer.body?.tools).map(({ name, description }) => ({ name: textOf(name), description: textOf(description) }));
   const options = [["", "No agent"], ...listOf(answer.body?.data).map(({ name }) => [textOf(name), AGENT_LABELS.get(name) ?? textOf(name)])];
-  $("agent").replaceChildren(...options.map(([value, label]) => new Option(label, value)));
+  // Rebuilt only if it changed: the user may be choosing.
+  if ($("agent").dataset.shown !== JSON.stringify(options)) {
+    $("agent").dataset.shown = JSON.stringify(options);
+    $("agent").replaceChildren(...options.map(([value, label]) => new Option(label, value)));
+  }
   showSettings();
 }
 

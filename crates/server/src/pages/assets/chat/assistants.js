@@ -1,9 +1,12 @@
 // Saved assistants: settings under a name, for any conversation.
 
 let assistants = [];
+const assistantLooks = inOrder();
 
 async function lookForAssistants() {
+  const isInOrder = assistantLooks();
   const answer = await askServer("v1/saved-assistants");
+  if (!isInOrder()) return;
   assistants = answer?.status === 200 ? listOf(answer.body?.data) : [];
   // Without a place to save them, there is nothing to choose.
   $("assistant-field").hidden = answer?.status !== 200;

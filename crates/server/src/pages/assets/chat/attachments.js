@@ -77,6 +77,8 @@ async function addFile(file, isImage) {
     say(`Attached ${item.name}.`);
   } catch ({ message }) {
     tray.items = tray.items.filter((one) => one !== item);
+    // The user may have begun to edit a message.
+    if (draft !== null) draft.files = draft.files.filter((one) => one !== item);
     hint(`${item.name}: ${message}`);
   }
   tray.draw();

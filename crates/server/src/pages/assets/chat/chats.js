@@ -123,11 +123,12 @@ function saveWhileLeaving(chat, turn) {
   });
 }
 
+// A conversation that is not saved yet is created with its changes; it may be being created now.
 async function patchChat(chat, changes) {
-  if (chat.id === null || storeRefusal !== "") return;
+  if (storeRefusal !== "") return;
   chat.changes += 1;
   try {
-    await inQueue(chat, () => callStore("PATCH", chatPath(chat), changes));
+    await inQueue(chat, () => (chat.id === null ? null : callStore("PATCH", chatPath(chat), changes)));
   } finally {
     chat.changes -= 1;
   }

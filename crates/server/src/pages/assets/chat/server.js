@@ -34,7 +34,7 @@ class ServerWatch {
     // Only a key helps; entering one starts the next check.
     if (document.hidden || this.#state === "locked") return;
     const turn = ++this.#turn;
-    const state = await this.#check();
+    const state = await this.#check(turn);
     // A newer check has started.
     if (turn !== this.#turn) return;
     if (state !== "locked" && state !== "good") this.#timer = setTimeout(() => this.look(), LOOK_AGAIN_MS);
@@ -43,24 +43,26 @@ class ServerWatch {
     this.#changed(state);
   }
 
-  async #check() {
+  async #check(turn) {
     try {
       const health = await fetch("health", { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
       if (health.status !== 200) return health.status === 503 ? "engine" : "away";
       // After an error it may be another engine.
-      return this.#state === "good" && this.#listed ? "good" : await this.#models();
+      return this.#state === "good" && this.#listed ? "good" : await this.#models(turn);
     } catch {
       return "away";
     }
   }
 
-  async #models() {
+  async #models(turn) {
     const answer = await fetch("v1/models", {
       cache: "no-store", credentials: "same-origin", headers: keyHeaders(), signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     if (answer.status === 401) return "locked";
     if (!answer.ok) return "engine";
     const list = (await answer.json())?.data;
+    // A newer check loads a newer list.
+    if (turn !== this.#turn) return "good";
     this.#listed = true;
     // Strangers do not get features that they may not use.
     document.body.dataset.role = answer.headers.get("x-hob-role") ?? "owner";

@@ -8,8 +8,9 @@ function showSettings() {
   $("documents-switch").hidden = !indexed;
   $("documents").checked = usesDocuments(chat);
   showAgentChoice();
-  // Another tab may change them while the user types.
-  const set = (id, value) => { if (document.activeElement !== $(id)) $(id).value = value ?? ""; };
+  // Another tab may change them while the user types. A wrong number stays beside its fault.
+  const isOfUser = (id) => document.activeElement === $(id) || $(id).getAttribute("aria-invalid") === "true";
+  const set = (id, value) => { if (!isOfUser(id)) $(id).value = value ?? ""; };
   set("system", system);
   set("temperature", temperature);
   set("max-tokens", max_tokens);
@@ -62,5 +63,11 @@ $("settings-open").addEventListener("click", () => {
 $("settings-form").addEventListener("submit", (event) => {
   event.preventDefault();
   if ($("settings-fault").textContent === "") $("settings").close();
+});
+// What is wrong is not saved.
+$("settings").addEventListener("close", () => {
+  for (const id of ["temperature", "max-tokens"]) $(id).removeAttribute("aria-invalid");
+  put("settings-fault", "");
+  showSettings();
 });
 $("passage-close").addEventListener("click", () => $("passage").close());

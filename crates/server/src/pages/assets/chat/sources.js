@@ -25,10 +25,13 @@ function showPassage({ title, note, text }) {
 // --- whether there are documents ---
 
 let indexed = false;
+const documentLooks = inOrder();
 
 // Asks the server whether something is indexed that this caller may read.
 async function lookForDocuments() {
+  const isInOrder = documentLooks();
   const answer = await askServer("v1/memory/stats");
+  if (!isInOrder()) return;
   indexed = answer?.status === 200 && Number(answer.body?.chunks) > 0;
   showSettings();
 }

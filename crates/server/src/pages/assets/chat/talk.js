@@ -18,6 +18,8 @@ function startNew() {
 }
 
 async function openFromAddress() {
+  // What is opened last is shown, also if it is at hand.
+  const turn = ++opening;
   const id = decodeURIComponent(location.hash.slice(1));
   if (id === "") {
     if (chat.id !== null || $("title").textContent === "") startNew();
@@ -26,7 +28,6 @@ async function openFromAddress() {
   if (id === chat.id) return;
   const known = [...runs.values(), ...[...unsaved.values()].map((one) => ({ chat: one }))].find((run) => run.chat.id === id);
   if (known) return show(known.chat);
-  const turn = ++opening;
   try {
     const found = await openChat(id);
     if (turn === opening) show(found);
@@ -55,8 +56,10 @@ function show(found) {
   if (matchMedia("(hover: hover)").matches && $("key-form").hidden) $("question").focus();
 }
 
+// This is no event, so a conversation that is being opened is still opened.
 function showAddress() {
-  if (chat.id !== null && location.hash !== `#${encodeURIComponent(chat.id)}`) location.hash = encodeURIComponent(chat.id);
+  const address = `#${encodeURIComponent(chat.id)}`;
+  if (chat.id !== null && location.hash !== address) history.pushState(null, "", address);
 }
 
 // Another tab changed conversations: what is shown here follows. Several changes at once are one request.

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 
-use super::{ENTER, ask_and_wait, click, count, only_chat, page_at, server_for, settled, until, write};
+use super::{
+    ENTER, ESCAPE, ask_and_wait, click, count, only_chat, page_at, press_button, server_for, settled, until,
+    write,
+};
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::{Browser, Device};
 
@@ -53,6 +56,23 @@ async fn a_dropped_file_is_read_and_goes_to_the_model() {
     assert_eq!(*saved, json!({ "text": "What does it say?", "attachments": [file] }));
     click(&browser, ".user .chips button").await;
     browser.shows("passage", "The answer is 42 <b>.").await;
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_is_gone_after_an_edit() {
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    ask_and_wait(&browser, "Hello").await;
+    browser.hold_answers("POST", "pages/document").await;
+    drop_files(&browser, &[("zeros.bin", "application/octet-stream", "AAAAAAAAAAA=")]).await;
+    browser.an_answer_is_held().await;
+    press_button(&browser, ".user:first-child .actions", "Edit").await;
+    browser.shows("editing", "Editing a question").await;
+    browser.release_answers().await;
+    browser.shows("hint", "zeros.bin").await;
+    browser.press(ESCAPE).await;
+    until(&browser, "document.getElementById('editing').hidden").await;
+    assert_eq!(count(&browser, "#tray-list li").await, 0);
 }
 
 #[tokio::test]

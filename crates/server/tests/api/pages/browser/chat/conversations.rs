@@ -75,6 +75,26 @@ async fn conversations_survive_a_reload_and_can_be_deleted() {
 }
 
 #[tokio::test]
+async fn the_conversation_that_is_chosen_last_is_shown() {
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    ask_and_wait(&browser, "First").await;
+    let first = only_chat(&server).await["id"].as_str().unwrap().to_owned();
+    click(&browser, "#new").await;
+    ask_and_wait(&browser, "Second").await;
+    until(&browser, "document.querySelectorAll('#list li').length === 2").await;
+    browser.hold_answers("GET", &format!("v1/chats/{first}")).await;
+    click(&browser, &format!("#list a[href='#{first}']")).await;
+    browser.an_answer_is_held().await;
+    // Back to the one that is shown.
+    click(&browser, "#list a[aria-current=page]").await;
+    until(&browser, "location.hash === `#${chat.id}`").await;
+    browser.release_answers().await;
+    assert_eq!(browser.text("title").await, "Second");
+    browser.shows("thread", "Second").await;
+}
+
+#[tokio::test]
 async fn an_answer_that_another_tab_receives_does_not_look_broken() {
     let hold = Hold::new();
     let held = hold.clone();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hob_app::startup::memory::{MemoryWiring, open_memory};
 use hob_app::{AskService, Databases};
 use hob_config::Config;
+use hob_memory::MemoryService;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 use tempfile::TempDir;
@@ -15,27 +16,29 @@ use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::Device;
 use crate::support::{TestServer, plain_parts};
 
-/// A server with one document, or with none.
-async fn server_with_document(engine: &Arc<ScriptedEngine>, text: Option<&str>) -> (TempDir, TestServer) {
+/// A server with a memory.
+async fn server_with_memory(engine: &Arc<ScriptedEngine>) -> (TempDir, Arc<MemoryService>, TestServer) {
     let root = tempfile::tempdir().unwrap();
     let database = Databases::in_files(root.path()).memory;
     let memory = open_memory(&Config::default(), root.path(), database, MemoryWiring::default()).unwrap();
-    if let Some(text) = text {
-        // Nothing in Hob's own directory is ever indexed.
-        let documents = tempfile::tempdir().unwrap();
-        let path = documents.path().join("gate.txt");
-        std::fs::write(&path, text).unwrap();
-        memory.index(&path).await.unwrap();
-    }
-    let system = AskService::new(plain_parts(Arc::clone(engine) as _)).with_memory(memory);
-    (root, TestServer::start_parts(saving_chats(Arc::new(system)), loopback_config()).await)
+    let system = AskService::new(plain_parts(Arc::clone(engine) as _)).with_memory(Arc::clone(&memory));
+    let server = TestServer::start_parts(saving_chats(Arc::new(system)), loopback_config()).await;
+    (root, memory, server)
+}
+
+async fn index(memory: &MemoryService, text: &str) {
+    // Nothing in Hob's own directory is ever indexed.
+    let documents = tempfile::tempdir().unwrap();
+    let path = documents.path().join("gate.txt");
+    std::fs::write(&path, text).unwrap();
+    memory.index(&path).await.unwrap();
 }
 
 #[tokio::test]
 async fn an_answer_names_the_passages_it_is_based_on() {
     let engine = Arc::new(ScriptedEngine::saying(&["4711."]));
-    let (_root, server) =
-        server_with_document(&engine, Some("The code of the garden gate is 4711 <b>.")).await;
+    let (_root, memory, server) = server_with_memory(&engine).await;
+    index(&memory, "The code of the garden gate is 4711 <b>.").await;
     let browser = page_at(&server, Device::DESKTOP).await;
     browser.shows("documents-switch", "My documents").await;
     assert_eq!(browser.run("return document.getElementById('documents').checked").await, true);
@@ -63,9 +66,25 @@ async fn an_answer_names_the_passages_it_is_based_on() {
 #[tokio::test]
 async fn without_documents_there_is_no_switch() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
-    let (_root, server) = server_with_document(&engine, None).await;
+    let (_root, _memory, server) = server_with_memory(&engine).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     ask_and_wait(&browser, "Hello").await;
     assert_eq!(browser.text("documents-switch").await, "");
     assert_eq!(count(&browser, ".sources li").await, 0);
+}
+
+#[tokio::test]
+async fn an_older_answer_does_not_hide_the_switch() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
+    let (_root, memory, server) = server_with_memory(&engine).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    browser.hold_answers("GET", "v1/memory/stats").await;
+    browser.run("lookForDocuments()").await;
+    browser.an_answer_is_held().await;
+    index(&memory, "The code of the garden gate is 4711.").await;
+    browser.run_async("lookForDocuments().then(arguments[0])").await;
+    browser.shows("documents-switch", "My documents").await;
+    browser.release_answers().await;
+    let shown = browser.text("documents-switch").await;
+    assert!(shown.contains("My documents"), "{shown}");
 }

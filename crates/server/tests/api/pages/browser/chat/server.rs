@@ -79,6 +79,31 @@ async fn a_new_model_is_offered_without_a_reload() {
 }
 
 #[tokio::test]
+async fn a_list_of_models_that_comes_late_does_not_hide_a_new_model() {
+    let known = Arc::new(AtomicUsize::new(1));
+    let count = Arc::clone(&known);
+    let fake = FakeServer::start(move |_| {
+        let ids: Vec<Value> =
+            (0..count.load(Ordering::Relaxed)).map(|number| json!({ "id": format!("m{number}") })).collect();
+        Reply::json(200, json!({ "object": "list", "data": ids }).to_string())
+    })
+    .await;
+    let server = server_for(engine_at(&fake, Style::VLLM)).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    browser.hold_answers("GET", "v1/models").await;
+    browser.run("watch.lookAnew()").await;
+    browser.an_answer_is_held().await;
+    known.fetch_add(1, Ordering::Relaxed);
+    // Repeated, because the server asks its engine at most once a second.
+    browser.run("window.telling = setInterval(() => watch.lookAnew(), 500)").await;
+    let offered = "[...document.getElementById('model').options].some((one) => one.value === 'm1')";
+    until(&browser, offered).await;
+    browser.run("clearInterval(window.telling)").await;
+    browser.release_answers().await;
+    assert_eq!(browser.run(&format!("return {offered}")).await, json!(true));
+}
+
+#[tokio::test]
 async fn a_page_without_the_key_does_not_repeat_requests() {
     let api_key = Some("s3cret".to_owned().into());
     let recording =

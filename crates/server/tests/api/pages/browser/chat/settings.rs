@@ -7,7 +7,8 @@ use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
 use super::{
-    ENTER, ask_and_wait, click, get, only_chat, page_at, press_button, select, server_for, server_with, until,
+    ENTER, ask, ask_and_wait, click, get, only_chat, page_at, press_button, select, server_for, server_with,
+    settled, until,
 };
 use crate::fixtures::{calculating, offered, parts};
 use crate::pages::browser::axe::assert_accessible;
@@ -83,6 +84,58 @@ async fn an_older_state_of_the_server_does_not_revert_a_change() {
 }
 
 #[tokio::test]
+async fn a_change_while_the_conversation_is_created_is_saved() {
+    let engine = Arc::new(ScriptedEngine::saying(&["hi"]).with_models(&["small", "large"]));
+    let server = server_for(Arc::clone(&engine) as _).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    select(&browser, "model", "large").await;
+    browser.hold_answers("POST", "v1/chats").await;
+    ask(&browser, "Hello").await;
+    browser.an_answer_is_held().await;
+    select(&browser, "model", "small").await;
+    browser.release_answers().await;
+    settled(&browser).await;
+    assert_eq!(only_chat(&server).await["settings"]["model"], "small");
+    assert_eq!(browser.run("return document.getElementById('model').value").await, "small");
+}
+
+#[tokio::test]
+async fn a_list_of_assistants_that_comes_late_does_not_hide_a_new_one() {
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    browser.hold_answers("GET", "v1/saved-assistants").await;
+    browser.run("lookForAssistants()").await;
+    browser.an_answer_is_held().await;
+    let body = json!({ "name": "Cicero" });
+    let request = server.client.post(server.url("/v1/saved-assistants")).json(&body);
+    assert_eq!(request.send().await.unwrap().status(), 201);
+    browser.run_async("lookForAssistants().then(arguments[0])").await;
+    let names = "return [...document.getElementById('assistant').options].map((one) => one.text)";
+    assert_eq!(browser.run(names).await, json!(["None", "Cicero"]));
+    browser.release_answers().await;
+    assert_eq!(browser.run(names).await, json!(["None", "Cicero"]));
+}
+
+#[tokio::test]
+async fn a_wrong_number_stays_until_the_settings_are_closed() {
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    click(&browser, "#settings-open").await;
+    fill(&browser, "temperature", "3").await;
+    browser.shows("settings-fault", "from 0 to 2").await;
+    // Something else on the page changes.
+    browser.run_async("lookForAssistants().then(arguments[0])").await;
+    let temperature = "return document.getElementById('temperature').value";
+    assert_eq!(browser.run(temperature).await, "3");
+    browser.run("document.getElementById('settings').close()").await;
+    until(&browser, "document.getElementById('settings-fault').textContent === ''").await;
+    click(&browser, "#settings-open").await;
+    assert_eq!(browser.run(temperature).await, "");
+    press_button(&browser, "#settings", "Done").await;
+    until(&browser, "!document.getElementById('settings').open").await;
+}
+
+#[tokio::test]
 async fn assistants_are_saved_chosen_renamed_and_deleted() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]).with_models(&["small", "large"]));
     let server = server_for(Arc::clone(&engine) as _).await;
@@ -122,6 +175,16 @@ async fn assistants_are_saved_chosen_renamed_and_deleted() {
     click(&browser, "#ask-yes").await;
     until(&browser, &format!("{chosen} === 'None'")).await;
     assert_eq!(get(&server, "/v1/saved-assistants").await["data"], json!([]));
+}
+
+#[tokio::test]
+async fn a_list_of_agents_that_has_not_changed_is_not_rebuilt() {
+    let server = server_with(parts(calculating())).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    until(&browser, "document.getElementById('agent').options.length > 1").await;
+    browser.run("window.option = document.getElementById('agent').options[1]").await;
+    browser.run_async("lookForAgents().then(arguments[0])").await;
+    assert_eq!(browser.run("return window.option.isConnected").await, true);
 }
 
 #[tokio::test]
