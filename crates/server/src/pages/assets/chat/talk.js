@@ -56,7 +56,7 @@ function show(found) {
   if (matchMedia("(hover: hover)").matches && $("key-form").hidden) $("question").focus();
 }
 
-// This is no event, so a conversation that is being opened is still opened.
+// Without an event, which would end the opening of another conversation.
 function showAddress() {
   const address = `#${encodeURIComponent(chat.id)}`;
   if (chat.id !== null && location.hash !== address) history.pushState(null, "", address);

@@ -201,6 +201,7 @@ async function load() {
     mayManage ? askServer("v1/memory/folders") : { status: 200, body: { data: [] } },
   ]);
   if (own !== turn) return;
+  if ($("ask").open) return loadAfterDialogs(load);
   const failed = [documents, skipped, jobs, folders].find((one) => one?.status !== 200 || one.body === null);
   noteLoad(failed === undefined ? "" : problem(failed));
   if (failed !== undefined) return;

@@ -88,6 +88,7 @@ async function load() {
   const isInOrder = loads();
   const answer = await askServer("v1/model-files");
   if (!isInOrder()) return;
+  if ($("ask").open) return loadAfterDialogs(load);
   if (!isAdmitted(answer, "content")) return;
   const isGood = answer?.status === 200 && answer.body !== null;
   noteLoad(isGood ? "" : problem(answer));

@@ -53,7 +53,8 @@ function fill(id, entries) {
   if (focused) focusOn(focused, $(id));
 }
 
-// Loads now, or when the dialog is closed: a reload would take the focus from the button that opened it.
+// Loads now, or when the dialog is closed: a reload would take the focus from the button that opened it. An answer that arrives while the dialog
+// is open is loaded again too.
 function loadAfterDialogs(load, dialogs = [$("ask")]) {
   const open = dialogs.find((dialog) => dialog.open);
   if (open) open.addEventListener("close", load, { once: true });

@@ -328,6 +328,7 @@ async function load() {
   const own = ++turn;
   const answer = await askServer("v1/tasks");
   if (own !== turn) return;
+  if ($("ask").open) return loadAfterDialogs(load);
   if (!isAdmitted(answer, "tasks")) return;
   const isGood = answer?.status === 200 && answer.body !== null;
   noteLoad(isGood ? "" : problem(answer));

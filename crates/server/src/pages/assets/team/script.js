@@ -121,6 +121,7 @@ async function load() {
     askServer("v1/usage"), askServer(`v1/audit?limit=${MOST_CHANGES}&verify=true`),
   ]);
   if (!isInOrder()) return;
+  if ($("ask").open) return loadAfterDialogs(load);
   const failed = [usage, changes].find((one) => one?.status !== 200 || one.body === null);
   noteLoad(failed === undefined ? "" : problem(failed));
   showKeys(answer.body.data, usage?.status === 200 ? usage.body : null);

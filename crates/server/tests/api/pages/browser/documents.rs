@@ -42,6 +42,7 @@ async fn use_documents_on(device: Device) {
     browser.go(&server.http.url("/documents")).await;
     browser.shows("empty", "Drop files below, or add a folder").await;
     assert_eq!(browser.text("search-card").await, "");
+    browser.until("liveStream.hadOne").await;
 
     browser.run("document.getElementById('into').value = 'team'").await;
     choose_file(&browser, "gate.md", "# Gate\n\nThe code of the gate is 4711.").await;
@@ -138,6 +139,28 @@ async fn a_second_search_does_not_wait_for_the_first() {
 }
 
 #[tokio::test]
+async fn a_list_that_arrives_behind_a_question_does_not_take_the_focus() {
+    let server = DocumentServer::open().await;
+    server.add("team", "gate.md", b"The code of the gate is 4711.").await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/documents")).await;
+    browser.shows("list", "gate.md").await;
+    browser.hold_answers("GET", "v1/memory/documents").await;
+    browser.run("load()").await;
+    browser.an_answer_is_held().await;
+    // The other lists of the page have arrived.
+    let others = "const done = arguments[0];
+        Promise.all(['jobs', 'folders', 'skipped'].map((name) => askServer(`v1/memory/${name}`))).then(() => done());";
+    browser.run_async(others).await;
+    browser.run("document.querySelector('#list button').focus()").await;
+    press_action(&browser, "forget gate.md").await;
+    browser.shows("ask-title", "Forget gate.md?").await;
+    browser.release_answers().await;
+    browser.click("#ask-no").await;
+    browser.until("document.activeElement.dataset.action === 'forget gate.md'").await;
+}
+
+#[tokio::test]
 async fn a_file_that_is_added_does_not_hide_why_another_was_not() {
     let server = DocumentServer::open().await;
     let browser = Browser::open(Device::DESKTOP).await;
@@ -199,6 +222,7 @@ async fn a_member_sees_its_collections_and_what_its_key_allows() {
         (browser.text("folder-form").await, browser.text("forget-collection").await),
         (String::new(), String::new())
     );
+    browser.until("liveStream.hadOne").await;
     choose_file(&browser, "more.md", "More of the team.").await;
     browser.shows("list", "more.md").await;
     visit(&ben).await;
@@ -264,6 +288,7 @@ async fn the_page_passes_the_accessibility_check() {
     browser.go(&server.http.url("/documents")).await;
     browser.shows("empty", "No documents yet").await;
     assert_accessible(&browser, "nothing is indexed").await;
+    browser.until("liveStream.hadOne").await;
     server
         .add(
             "team",

@@ -68,8 +68,8 @@ async fn an_answer_streams_in_and_its_markdown_is_rendered() {
     );
     assert_eq!(browser.text("send").await, "Send");
     assert_eq!(browser.text("title").await, "Why is");
-    let said = browser.run("return document.getElementById('said').textContent").await;
-    assert!(said.as_str().unwrap().contains("It is blue."), "announced once, at the end: {said}");
+    // It is announced once, at the end.
+    until(&browser, "document.getElementById('said').textContent.includes('It is blue.')").await;
 
     let asked = fake.requests().into_iter().rfind(|request| request.method == "POST").unwrap();
     let sent: Value = serde_json::from_slice(&asked.body).unwrap();
