@@ -181,24 +181,26 @@ fn a_call_settles_only_the_limits_it_reserved_from() {
 }
 
 proptest! {
-    /// Whatever is reserved and settled, in any order, the share and what was spent add up to what was leased.
+    /// Whatever is reserved and settled, in any order, the share and what was spent add up to what was leased. All calls together stay
+    /// below the limit, since the store here grants everything.
     #[test]
     fn nothing_is_lost_or_invented(calls in prop::collection::vec((1..50_u64, 0..80_u64), 1..40)) {
-        let mut account = account(&[(PER_DAY, ShareSource::Leased)]);
-        let day = PER_DAY.period.window(noon());
+        let quota = Quota { limit: 10_000, ..PER_DAY };
+        let mut account = account(&[(quota, ShareSource::Leased)]);
+        let day = quota.period.window(noon());
         let mut leased = 0;
         let mut spent = 0;
         for (estimate, actual) in calls {
             let reserved = account.reserve(tokens(estimate), noon()).or_else(|shortage| {
                 let wanted = shortage.wanted.expect("within the limit");
                 leased += wanted;
-                account.add_share(PER_DAY, day, wanted, leased);
+                account.add_share(quota, day, wanted, leased);
                 account.reserve(tokens(estimate), noon())
             });
             account.settle(reserved.expect("leased"), tokens(actual));
             spent += actual;
         }
-        let (share, over) = account.unsettled(PER_DAY, day);
+        let (share, over) = account.unsettled(quota, day);
         prop_assert_eq!(leased + over, spent + share);
     }
 }
