@@ -206,12 +206,14 @@ async fn the_list_does_not_change_behind_a_question() {
     press_action(&browser, "Delete qwen2:0.5b").await;
     browser.shows("ask-title", "Delete qwen2:0.5b?").await;
     browser.run("window.card = document.querySelector('#models li')").await;
+    browser
+        .run("const real = loadAfterDialogs; loadAfterDialogs = (...load) => { window.changed = true; real(...load); }")
+        .await;
     server.add_tag("tinyllama:latest");
     let pulled = json!({ "model": "tinyllama", "stream": false });
     let request = server.http.client.post(server.http.url("/api/pull")).json(&pulled);
     assert_eq!(request.send().await.unwrap().status(), 200);
-    // Longer than a change takes to arrive.
-    browser.run_async("setTimeout(arguments[0], 1500)").await;
+    browser.until("window.changed").await;
     assert_eq!(browser.run("return window.card.isConnected").await, json!(true));
     click(&browser, "#ask-no").await;
     browser.shows("models", "tinyllama:latest").await;

@@ -61,18 +61,12 @@ async fn an_older_state_of_the_server_does_not_revert_a_change() {
     select(&browser, "model", "large").await;
     ask_and_wait(&browser, "Hello").await;
     // The page loads the conversation again, and the answer arrives after the user has chosen another model.
-    let hold = "const real = window.fetch;
-        window.held = [];
-        window.fetch = async (path, options) => {
-            const answer = await real(path, options);
-            if ((options?.method ?? 'GET') === 'GET' && String(path).includes('v1/chats/')) await new Promise((go) => held.push(go));
-            return answer;
-        };
-        refreshShown();";
-    browser.run(hold).await;
-    until(&browser, "held.length > 0").await;
+    let id = only_chat(&server).await["id"].as_str().unwrap().to_owned();
+    browser.hold_answers("GET", &format!("v1/chats/{id}")).await;
+    browser.run("refreshShown()").await;
+    browser.an_answer_is_held().await;
     select(&browser, "model", "small").await;
-    browser.run("held.forEach((go) => go()); held.push = (go) => go()").await;
+    browser.release_answers().await;
     browser.run_async("chat.queue.then(arguments[0])").await;
     assert_eq!(
         browser.run("return [document.getElementById('model').value, chat.settings.model]").await,
