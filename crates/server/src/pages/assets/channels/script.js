@@ -191,5 +191,4 @@ $("send-form").addEventListener("submit", (event) => {
 
 whenKeyIsGiven(load);
 document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(linking) : $("content").hidden || loadLink()));
-live({ channels: load });
-load();
+live({ channels: load }, load);

@@ -6,8 +6,8 @@ const FIRST_MODEL = "qwen3:0.6b"; // small enough for any machine
 const BUILT_IN_ENGINE = "v1/engines/embedded";
 
 // `share` is how much of a file is there, or null; `engine` is the built-in one, or null where it cannot be chosen; `model` is the chosen one
-// for it; `elsewhere` is what another page downloads.
-const firstRun = { busy: false, note: "", share: null, steps: null, engine: null, model: "", elsewhere: "", isLive: false, turn: 0, timer: 0 };
+// for it; `elsewhere` is what another page downloads. Changes matter (`isLive`) during a look, and once the steps were shown (`wasShown`).
+const firstRun = { busy: false, note: "", share: null, steps: null, engine: null, model: "", elsewhere: "", isLive: false, wasShown: false, turn: 0, timer: 0 };
 
 function isFirstRunDismissed() {
   try {
@@ -137,6 +137,7 @@ async function lookAtFirstRun() {
   if (isFirstRunDismissed()) return;
   clearTimeout(firstRun.timer);
   const turn = ++firstRun.turn;
+  firstRun.isLive = true;
   const steps = await firstSteps();
   const builtIn = steps?.engine === false ? await askServer(BUILT_IN_ENGINE) : null;
   // A newer look has started, and knows what is true now.
@@ -148,10 +149,8 @@ async function lookAtFirstRun() {
   firstRun.engine = builtIn?.status === 200 ? builtIn.body : null;
   showFirstRun();
   $("first-run").dataset.known = String(firstRun.steps !== null);
-  if ($("first-run").hidden || firstRun.isLive) return;
-  firstRun.isLive = true;
-  // The answer to the first question, and what other pages do, change what is true.
-  live({ activity: lookAtFirstRun, documents: lookAtFirstRun, models: lookAtFirstRun, downloads: lookElsewhere });
+  firstRun.wasShown ||= !$("first-run").hidden;
+  firstRun.isLive = firstRun.wasShown;
 }
 
 async function pullFirstModel() {
@@ -202,13 +201,17 @@ async function readProgress(body) {
   if (ended !== "success") throw new Error("the connection was lost.");
 }
 
-// Begins when the server answers: before that there is nothing to know, and a server that needs a key refuses everything.
+// Begins when the server answers this caller: before that there is nothing to know, and a server that needs a key refuses everything.
 function beginFirstRun() {
   if (isFirstRunDismissed()) return;
+  const whileLive = (look) => () => { if (firstRun.isLive) look(); };
+  const again = whileLive(lookAtFirstRun);
+  // The answer to the first question, and what other pages do, change what is true.
+  live({ activity: again, documents: again, models: again, downloads: whileLive(lookElsewhere) });
   const look = new MutationObserver(async () => {
     // Without an engine the page says how to get one, and looks again when one answers.
     if (connection.text === STATE_TEXTS.engine[1]) return lookAtFirstRun();
-    if ($("connection").dataset.state !== "good") return;
+    if (connection.lost || connection.text !== STATE_TEXTS.good[1]) return;
     look.disconnect();
     await lookAtFirstRun();
   });

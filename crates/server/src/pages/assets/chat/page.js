@@ -119,8 +119,6 @@ addEventListener("popstate", openFromAddress);
 addEventListener("pagehide", leave);
 
 show(newChat(lastChoice()));
-openFromAddress();
-watch.look();
 live({
   chats: () => {
     refreshList();
@@ -129,4 +127,7 @@ live({
   assistants: lookForAssistants,
   documents: lookForDocuments,
   models: () => watch.lookAnew(),
+}, () => {
+  openFromAddress();
+  watch.look();
 });

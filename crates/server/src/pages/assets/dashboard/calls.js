@@ -78,10 +78,11 @@ $("call-older").addEventListener("click", () => turnTo(calls.begins.at(-1) === c
 
 // Called after each answer to someone who may see calls.
 function startCalls() {
-  if (!calls.started) {
-    calls.started = true;
-    // An older page stays as it is while someone reads it.
-    live({ activity: () => { if (calls.begins.length === 1) loadCalls(); } });
+  if (calls.started) {
+    if ($("call-card").hidden) loadCalls();
+    return;
   }
-  if ($("call-card").hidden) loadCalls();
+  calls.started = true;
+  // An older page stays as it is while someone reads it.
+  live({ activity: () => { if (calls.begins.length === 1) loadCalls(); } }, loadCalls);
 }

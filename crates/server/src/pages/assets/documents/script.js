@@ -364,5 +364,4 @@ $("search-form").addEventListener("submit", async (event) => {
 // --- beginning ---
 
 whenKeyIsGiven(load);
-live({ documents: () => loadAfterDialogs(load) });
-load();
+live({ documents: () => loadAfterDialogs(load) }, load);

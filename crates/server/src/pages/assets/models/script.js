@@ -296,5 +296,4 @@ $("pull-close").addEventListener("click", () => {
 addEventListener("beforeunload", (event) => { if (download !== null) event.preventDefault(); });
 
 whenKeyIsGiven(load);
-live({ models: () => loadAfterDialogs(load), downloads: loadDownloads });
-load();
+live({ models: () => loadAfterDialogs(load), downloads: loadDownloads }, load);

@@ -204,5 +204,4 @@ $("find").addEventListener("input", filter);
 $("only-set").addEventListener("change", filter);
 whenKeyIsGiven(load);
 // The focus stays where text is being entered.
-live({ settings: () => { if (!isEditing()) load(); } });
-load();
+live({ settings: () => { if (!isEditing()) load(); } }, load);

@@ -74,6 +74,6 @@ function whenKeyIsGiven(goOn) {
     if (/[^\x21-\x7e]/.test(key)) return put("key-fault", "A key contains only letters, digits and symbols, without spaces.");
     keepKey(key);
     $("key").value = "";
-    goOn();
+    loadWithKey(goOn);
   });
 }

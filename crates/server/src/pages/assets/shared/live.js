@@ -4,22 +4,51 @@ const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 10_000;
 // The server writes something every 15 seconds.
 const SILENCE_MS = 40_000;
+// A page waits for the stream this long before its first load. Some proxies hold the stream back.
+const LONGEST_WAIT_MS = 300;
 
 const liveTopics = new Map(); // name of a topic → the functions that load it
-const liveStream = { controller: null, timer: 0, pause: FIRST_RETRY_MS, hadOne: false, started: false };
+const liveLoads = new Set(); // what is loaded when the stream is open
+// `hasLoaded`: the page has loaded something. A stream that opens later does not have the changes since then.
+const liveStream = { controller: null, timer: 0, pause: FIRST_RETRY_MS, started: false, isOpen: false, hasLoaded: false };
 
-// Calls `reload` of a topic when something of it changed: `live({ tasks: reload, channels: reload })`. After a break each is called once,
-// because a change may have been missed. All calls on a page share one stream, and only a visible page has it: browsers have six
-// connections to a server, for all tabs.
-function live(topics) {
+// Calls `load` once, and then `reload` of a topic when something of it changed: `live({ tasks: reload, channels: reload }, load)`. A change
+// between a load and the opening of the stream would be missed, so the load waits for the stream. A page that does not get one loads anyway.
+// When a stream opens after a load, also after a break, each `reload` is called once. All calls on a page share one stream, and only a
+// visible page has it: browsers have six connections to a server, for all tabs.
+function live(topics, load = null) {
   for (const [name, reload] of Object.entries(topics)) liveTopics.set(name, [...(liveTopics.get(name) ?? []), reload]);
+  if (load !== null) loadWhenOpen(load);
   if (liveStream.started) return;
   liveStream.started = true;
   document.addEventListener("visibilitychange", () => (document.hidden ? endLive() : listenLive()));
   addEventListener("online", listenLive);
-  // After the page has stored the key.
-  $("key-form").addEventListener("submit", () => setTimeout(listenLive));
   listenLive();
+}
+
+// Loads with a new key. The stream is opened with it first, if the page has one.
+function loadWithKey(load) {
+  if (!liveStream.started) return load();
+  endLive();
+  loadWhenOpen(load);
+  listenLive();
+}
+
+function loadWhenOpen(load) {
+  if (liveStream.isOpen) return load();
+  liveLoads.add(load);
+  setTimeout(loadWithoutStream, LONGEST_WAIT_MS);
+}
+
+function loadWaiting() {
+  const loads = [...liveLoads];
+  liveLoads.clear();
+  for (const load of loads) load();
+}
+
+function loadWithoutStream() {
+  if (liveLoads.size > 0) liveStream.hasLoaded = true;
+  loadWaiting();
 }
 
 function reloadTopics(names) {
@@ -31,11 +60,12 @@ function endLive() {
   clearTimeout(liveStream.timer);
   liveStream.controller?.abort();
   liveStream.controller = null;
+  liveStream.isOpen = false;
 }
 
 async function listenLive() {
   endLive();
-  if (document.hidden) return;
+  if (document.hidden) return loadWithoutStream();
   const own = liveStream.controller = new AbortController();
   const isCurrent = () => liveStream.controller === own;
   let silence = 0;
@@ -50,12 +80,17 @@ async function listenLive() {
     });
     if (!isCurrent()) return;
     // Not for this caller, or only with a key. The key form starts it again.
-    if ([401, 403].includes(answer.status)) return showLost(false);
+    if ([401, 403].includes(answer.status)) {
+      showLost(false);
+      return loadWaiting();
+    }
     if (!answer.ok || answer.body === null) throw new Error(`status ${answer.status}`);
     showLost(false);
     liveStream.pause = FIRST_RETRY_MS;
-    if (liveStream.hadOne) reloadTopics(["all"]);
-    liveStream.hadOne = true;
+    liveStream.isOpen = true;
+    if (liveStream.hasLoaded) reloadTopics(["all"]);
+    liveStream.hasLoaded = true;
+    loadWaiting();
     // Each event has one line of data, or is a comment.
     await readLines(answer.body, (line) => {
       noteLife();
@@ -67,7 +102,9 @@ async function listenLive() {
     clearTimeout(silence);
   }
   if (!isCurrent()) return;
+  liveStream.isOpen = false;
   showLost(true);
   liveStream.timer = setTimeout(listenLive, liveStream.pause);
   liveStream.pause = Math.min(liveStream.pause * 2, LONGEST_RETRY_MS);
+  loadWithoutStream();
 }

@@ -345,6 +345,5 @@ async function load() {
 }
 
 whenKeyIsGiven(load);
-live({ tasks: () => loadAfterDialogs(load) });
 showKind();
-load();
+live({ tasks: () => loadAfterDialogs(load) }, load);

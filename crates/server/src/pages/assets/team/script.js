@@ -312,5 +312,4 @@ whenSubmitted($("change-form"), async (values) => {
 $("change-cancel").addEventListener("click", () => $("change").close());
 
 whenKeyIsGiven(load);
-live({ keys: () => loadAfterDialogs(load, [$("ask"), $("change")]) });
-load();
+live({ keys: () => loadAfterDialogs(load, [$("ask"), $("change")]) }, load);

@@ -149,11 +149,27 @@ async fn a_call_appears_by_itself_with_its_request_id() {
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.url("/dashboard")).await;
     browser.shows("call-rows", "req-0").await;
-    browser.until("liveStream.hadOne").await;
+    browser.until("liveStream.isOpen").await;
     let question = json!({ "model": "qwen3:8b", "messages": [{ "role": "user", "content": "hi" }] });
     let request =
         server.client.post(server.url("/v1/chat/completions")).header("x-request-id", "the-new-one");
     assert_eq!(request.json(&question).send().await.unwrap().status(), 200);
+    browser.shows("call-rows", "the-new-one").await;
+}
+
+#[tokio::test]
+async fn a_call_before_the_stream_is_open_appears_when_it_opens() {
+    let team = TeamParts::open();
+    record_calls(&team);
+    let server = team.start(loopback_config()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.hold_requests_of_next_page("pages/live").await;
+    browser.go(&server.url("/dashboard")).await;
+    browser.shows("call-rows", "req-0").await;
+    let details = CallDetails { request_id: Some("the-new-one".into()), ..CallDetails::default() };
+    let late = Inference { details, ..call(None, None) };
+    team.record.store().unwrap().record_batch(&[late], team.record.prices()).unwrap();
+    browser.release_requests().await;
     browser.shows("call-rows", "the-new-one").await;
 }
 
@@ -178,7 +194,7 @@ async fn a_member_sees_its_own_calls_and_no_savings() {
     assert_eq!(hidden, ["", "", ""]);
 
     browser.shows("connection", "connected").await;
-    browser.until("liveStream.hadOne").await;
+    browser.until("liveStream.isOpen").await;
     let question = json!({ "model": "qwen3:8b", "messages": [{ "role": "user", "content": "hi" }] });
     let request = server.client.post(server.url("/v1/chat/completions")).bearer_auth(&member);
     let request = request.header("x-request-id", "the-members-own");

@@ -33,6 +33,16 @@ const HOLD: &str = "
         return answer;
     };";
 
+/// Holds back the requests with one path of every new page, from its first one on.
+const HOLD_REQUESTS: &str = "{
+    const real = window.fetch;
+    window.heldRequests = [];
+    window.fetch = async (address, options) => {
+        if (heldRequests !== null && address === {path}) await new Promise((release) => heldRequests.push(release));
+        return real(address, options);
+    };
+}";
+
 const FLAGS: [&str; 10] = [
     "--headless=new",
     "--no-sandbox",
@@ -208,6 +218,25 @@ impl Browser {
             held.push = (release) => release();
             setTimeout(done);";
         self.run_async(release).await;
+    }
+
+    /// Holds back the requests with this path that the next pages send, so that the server does not get them yet.
+    pub async fn hold_requests_of_next_page(&self, path: &str) {
+        self.run_first_on_next_page(&HOLD_REQUESTS.replace("{path}", &Value::from(path).to_string())).await;
+    }
+
+    /// Sends the requests that were held back, and holds back no more on this page.
+    pub async fn release_requests(&self) {
+        self.until("heldRequests.length > 0").await;
+        self.run(
+            "const held = heldRequests; window.heldRequests = null; held.forEach((release) => release())",
+        )
+        .await;
+    }
+
+    /// Runs a script on the next pages, before their own.
+    pub async fn run_first_on_next_page(&self, script: &str) {
+        self.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": script })).await;
     }
 
     /// Makes the current tab the one that a person sees.

@@ -234,7 +234,8 @@ async fn a_hidden_page_sends_no_requests() {
     browser.go(&server.dashboard()).await;
     browser.shows("empty", "hob ask").await;
     // The last request of a page that has just been opened is answered.
-    let has_calls = "performance.getEntriesByType('resource').some(({ name }) => name.includes('/v1/calls'))";
+    let has_calls = "liveStream.isOpen && performance.getEntriesByType('resource') \
+        .filter(({ name }) => name.includes('/v1/calls')).length === calls.asked";
     browser.until(has_calls).await;
     // The event of a tab that moves to the background.
     let hide = |hidden: bool| {

@@ -42,7 +42,7 @@ async fn use_documents_on(device: Device) {
     browser.go(&server.http.url("/documents")).await;
     browser.shows("empty", "Drop files below, or add a folder").await;
     assert_eq!(browser.text("search-card").await, "");
-    browser.until("liveStream.hadOne").await;
+    browser.until("liveStream.isOpen").await;
 
     browser.run("document.getElementById('into').value = 'team'").await;
     choose_file(&browser, "gate.md", "# Gate\n\nThe code of the gate is 4711.").await;
@@ -222,7 +222,7 @@ async fn a_member_sees_its_collections_and_what_its_key_allows() {
         (browser.text("folder-form").await, browser.text("forget-collection").await),
         (String::new(), String::new())
     );
-    browser.until("liveStream.hadOne").await;
+    browser.until("liveStream.isOpen").await;
     choose_file(&browser, "more.md", "More of the team.").await;
     browser.shows("list", "more.md").await;
     visit(&ben).await;
@@ -288,7 +288,7 @@ async fn the_page_passes_the_accessibility_check() {
     browser.go(&server.http.url("/documents")).await;
     browser.shows("empty", "No documents yet").await;
     assert_accessible(&browser, "nothing is indexed").await;
-    browser.until("liveStream.hadOne").await;
+    browser.until("liveStream.isOpen").await;
     server
         .add(
             "team",

@@ -149,6 +149,26 @@ async fn a_download_that_fails_says_why_and_can_be_repeated() {
 }
 
 #[tokio::test]
+async fn a_model_that_arrives_during_the_first_look_is_noticed() {
+    const LISTS: &str =
+        "performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/v1/models')).length";
+    let machine = NewMachine::start(PROGRESS).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.hold_requests_of_next_page("v1/savings").await;
+    browser.go(&machine.http.url("/")).await;
+    // The look has the models, and waits for the calls.
+    browser.until(&format!("firstRun.turn > 0 && liveStream.isOpen && {LISTS} >= 2")).await;
+    let pulled = json!({ "model": "qwen3:0.6b", "stream": false });
+    let request = machine.http.client.post(machine.http.url("/api/pull")).json(&pulled);
+    assert_eq!(request.send().await.unwrap().status(), 200);
+    // The page has heard of it, and asks for the models again.
+    browser.until(&format!("{LISTS} >= 3")).await;
+    browser.release_requests().await;
+    browser.until("document.querySelectorAll('#first-run .done').length === 1").await;
+    assert_eq!(done(&browser).await, json!(["Get a model"]));
+}
+
+#[tokio::test]
 async fn the_steps_stay_away_once_they_are_hidden() {
     let machine = NewMachine::start(PROGRESS).await;
     let browser = Browser::open(Device::DESKTOP).await;

@@ -101,7 +101,7 @@ async fn the_theme_is_kept_and_set_before_anything_is_painted() {
     let note = "new MutationObserver(() => {
         if (document.body && window.early === undefined) window.early = document.documentElement.dataset.theme ?? '';
     }).observe(document, { childList: true, subtree: true })";
-    browser.devtools("Page.addScriptToEvaluateOnNewDocument", json!({ "source": note })).await;
+    browser.run_first_on_next_page(note).await;
     browser.go(&server.url("/team")).await;
     assert_eq!(painted(&browser).await, json!([null, false]), "the system's");
     choose_theme(&browser, "dark").await;

@@ -42,7 +42,7 @@ async fn use_tasks_on(device: Device) {
     let browser = Browser::open(device).await;
     browser.go(&server.http.url("/tasks")).await;
     browser.shows("empty", "No tasks yet").await;
-    browser.until("liveStream.hadOne").await;
+    browser.until("liveStream.isOpen").await;
     browser.click("#create summary").await;
     browser.until("document.querySelectorAll('#preview li').length === 5").await;
     browser.shows("preview", "09:00 UTC").await;
@@ -132,7 +132,7 @@ async fn a_log_that_comes_late_does_not_hide_a_newer_one() {
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.http.url("/tasks")).await;
     browser.shows("list", "Say hello.").await;
-    browser.until("liveStream.hadOne").await;
+    browser.until("liveStream.isOpen").await;
     browser.hold_answers("GET", &format!("v1/tasks/{id}/logs")).await;
     press_action(&browser, &format!("log {id}")).await;
     browser.an_answer_is_held().await;
@@ -233,7 +233,7 @@ async fn hostile_prompts_and_answers_are_shown_as_text() {
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.url("/tasks")).await;
     browser.shows("list", HOSTILE).await;
-    browser.until("liveStream.hadOne").await;
+    browser.until("liveStream.isOpen").await;
     press_action(&browser, &format!("run now {id}")).await;
     browser.shows(&format!("log-{id}"), HOSTILE).await;
     assert_eq!(browser.run("return document.querySelectorAll('main img, main b').length").await, json!(0));
@@ -252,7 +252,7 @@ async fn the_page_passes_the_accessibility_check() {
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.http.url("/tasks")).await;
     browser.shows("list", "A long prompt").await;
-    browser.until("liveStream.hadOne").await;
+    browser.until("liveStream.isOpen").await;
     press_action(&browser, &format!("run now {id}")).await;
     browser.shows(&format!("log-{id}"), "Hello").await;
     browser.click("#create summary").await;

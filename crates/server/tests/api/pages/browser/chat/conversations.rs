@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use hob_core::Role;
 use hob_engines::Style;
 use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     ask, ask_and_wait, becomes, choose_in_list, click, count, get, only_chat, page_at, script_errors,
@@ -193,6 +193,29 @@ async fn two_tabs_agree() {
 #[tokio::test]
 async fn two_tabs_agree_on_a_phone() {
     tabs_agree_on(Device::PHONE).await;
+}
+
+#[tokio::test]
+async fn a_turn_before_the_stream_is_open_appears_when_it_opens() {
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let post = async |path: &str, body: Value| -> Value {
+        server.client.post(server.url(path)).json(&body).send().await.unwrap().json().await.unwrap()
+    };
+    let chat = post("/v1/chats", json!({ "title": "The sky" })).await;
+    let id = chat["id"].as_str().unwrap();
+    let turns = format!("/v1/chats/{id}/turns");
+    let question = |parent: &Value, text: &str| json!({ "parent": parent, "question": { "text": text, "attachments": [] } });
+    let first = post(&turns, question(&Value::Null, "Why is it blue?")).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.hold_requests_of_next_page("pages/live").await;
+    browser.go(&server.url(&format!("/#{id}"))).await;
+    browser.shows("thread", "Why is it blue?").await;
+    browser.shows("list", "The sky").await;
+    post(&turns, question(&first["id"], "And at night?")).await;
+    post("/v1/chats", json!({ "title": "The sea" })).await;
+    browser.release_requests().await;
+    browser.shows("thread", "And at night?").await;
+    browser.shows("list", "The sea").await;
 }
 
 #[tokio::test]

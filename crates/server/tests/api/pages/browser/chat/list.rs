@@ -85,6 +85,7 @@ async fn a_list_of_ten_thousand_conversations_has_few_nodes() {
     let browser = page_at(&server, Device::DESKTOP).await;
     let measure = "const done = arguments[0];
         // A list that is under way does not count.
+        clearTimeout(refreshTimer);
         listed.turn += 1;
         const updated_at = new Date().toISOString();
         listed.items = Array.from({ length: 10_000 }, (_, number) => ({ id: `x${number}`, title: `Chat ${number}`, pinned: false, updated_at }));
