@@ -8,15 +8,12 @@
 # the same commit, the same Rust, the same C and C++ compilers, and the same system libraries; the commands at the end of the output print them.
 set -euo pipefail
 
-here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-cd "$here/.."
-
-say() { printf '== %s\n' "$*" >&2; }
-
-fail() {
-    printf '!! %s\n' "$@" >&2
-    exit 1
-}
+root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+# shellcheck source=scripts/dev/messages.sh
+. scripts/dev/messages.sh
+# shellcheck source=scripts/dev/figures.sh
+. scripts/dev/figures.sh
 
 [ "$(uname -s)" = Linux ] || fail 'a release can be built only on Linux.'
 git diff --quiet HEAD || fail 'the checkout has changes that are not committed, so the last commit is not what you have here.'
@@ -28,6 +25,10 @@ if [ $# -gt 0 ]; then
 fi
 
 commit=$(git rev-parse HEAD)
+begin_figures
+# Other files of the checkout are not built.
+HOB_TEST_COMMIT=$(git rev-parse --short "$commit")
+export HOB_TEST_COMMIT
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 work=$(mktemp -d)
@@ -57,8 +58,7 @@ fi
 
 # record DIFFERENT: notes for docs/reliability.md how many files differ.
 record() {
-    python3 tests/reliability/record.py target/reliability reproducible "files=$(wc -l <"$compared/SHA256SUMS")" "different=$1" ||
-        say 'the result is not recorded (see above)'
+    record_run reproducible "files=$(wc -l <"$compared/SHA256SUMS")" "different=$1"
 }
 
 say "commit $commit, $(rustc --version), $(cc --version | head -n 1), $(c++ --version | head -n 1), $(ldd --version | head -n 1)"

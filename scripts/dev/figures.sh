@@ -5,6 +5,21 @@
 # Has a file for each suite, with a line for each run.
 reliability=$root/target/reliability
 
+# begin_figures: sets the date (UTC) and the commit of the run for everything that adds a line: record.py, and hob_testkit::record_run.
+# A '+' after the commit means that the checkout has changes. Called at the start, because a checkout may change during a long run.
+begin_figures() {
+    local commit changes
+    HOB_TEST_DATE=$(date -u +%Y-%m-%d)
+    export HOB_TEST_DATE
+    unset HOB_TEST_COMMIT
+    # Without this check, git would find a repository around an unpacked archive.
+    [ -e "$root/.git" ] || return 0
+    commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null) || return 0
+    changes=$(git --no-optional-locks -C "$root" status --porcelain) || return 0
+    if [ -n "$changes" ]; then commit=$commit+; fi
+    export HOB_TEST_COMMIT=$commit
+}
+
 # record_run SUITE [NAME=NUMBER...] [--tests FILE] [--status N]: adds a line to the file of the suite; see tests/reliability/record.py.
 # A run does not fail because its figures cannot be recorded.
 record_run() {

@@ -102,8 +102,7 @@ def main():
     outcomes = run_all(program, chosen, directory, options)
     seconds = time.monotonic() - began
     print_table(outcomes)
-    # Some of the targets are no figure.
-    if not options.targets:
+    if is_complete(options):
         record(outcomes, seconds)
     if options.keep:
         for target in chosen:
@@ -132,6 +131,11 @@ def parse(arguments):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             parser.error(f"--{name} must be 1 or more")
     return options
+
+
+def is_complete(options):
+    """Whether all targets run. The figures of some of them are not recorded."""
+    return not options.targets and options.llama
 
 
 def build(directory, llama):

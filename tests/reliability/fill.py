@@ -3,7 +3,8 @@
     fill.py [DIRECTORY [PAGE]]
 
 DIRECTORY (target/reliability) has the *.jsonl that the commands of the page leave there, one line for each run; the last line of a
-figure counts. A row is a line such as '| words | value | <!-- figure: NAME --> `command` |'. A row without a run says 'not run'.
+figure counts. A row is a line such as '| words | value | date, commit | <!-- figure: NAME --> `command` |'. A row without a run says
+'not run'. A run that was recorded without a date and a commit leaves that cell empty.
 """
 
 import json
@@ -12,17 +13,23 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ROW = re.compile(r"^\| (?P<words>[^|]+?) \| [^|]* \| <!-- figure: (?P<name>\S+) -->", re.MULTILINE)
+ROW = re.compile(r"^\| (?P<words>[^|\n]+?) \| [^|\n]* \| [^|\n]* \| <!-- figure: (?P<name>\S+) -->", re.MULTILINE)
 
 
 def figures(directory):
-    """The last value of each figure, by its name."""
+    """The last value of each figure and when it was measured, by its name."""
     found = {}
     for path in sorted(directory.glob("*.jsonl")):
         for line in path.read_text().splitlines():
             run = json.loads(line)
-            found.update(OF_SUITE[run["suite"]](run))
+            for name, value in OF_SUITE[run["suite"]](run).items():
+                found[name] = (value, measured(run))
     return found
+
+
+def measured(run):
+    """The date and the commit of a run, as far as they are recorded."""
+    return ", ".join(run[field] for field in ["date", "commit"] if field in run)
 
 
 def lasted(seconds):
@@ -102,7 +109,8 @@ def main():
     found = figures(directory)
 
     def filled(match):
-        return f"| {match['words']} | {found.get(match['name'], 'not run')} | <!-- figure: {match['name']} -->"
+        value, when = found.get(match["name"], ("not run", ""))
+        return f"| {match['words']} | {value} | {when} | <!-- figure: {match['name']} -->"
 
     text = page.read_text()
     page.write_text(ROW.sub(filled, text))

@@ -4,10 +4,12 @@
 
 The line goes to DIRECTORY/SUITE.jsonl. FILE is what 'cargo test' printed, or the JUnit report of nextest (*.xml): the numbers of tests
 and of failures, and the time, come from there. N is how the command of the tests ended. If FILE has no result of a test, nothing is added.
+The date and the commit are those in the environment; 'begin_figures' in scripts/dev/figures.sh sets them.
 """
 
 import argparse
 import json
+import os
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -16,6 +18,8 @@ from pathlib import Path
 RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; .*finished in ([\d.]+)s", re.MULTILINE)
 # Elements of a report for attempts that failed before another one.
 REPEATED = ["flakyFailure", "flakyError", "rerunFailure", "rerunError"]
+# Fields of a line, and the variables that have their values.
+MEASURED = {"date": "HOB_TEST_DATE", "commit": "HOB_TEST_COMMIT"}
 
 
 def printed_tests(text):
@@ -71,6 +75,7 @@ def main():
             print(f"{options.tests} has no result of a test, so there is nothing to record", file=sys.stderr)
             return
         run.update(figures)
+    run.update((field, os.environ[variable]) for field, variable in MEASURED.items() if variable in os.environ)
     options.directory.mkdir(parents=True, exist_ok=True)
     with open(options.directory / f"{options.suite}.jsonl", "a") as file:
         file.write(json.dumps(run) + "\n")

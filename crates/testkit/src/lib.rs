@@ -25,6 +25,7 @@ pub mod old_database;
 mod outside;
 #[cfg(unix)]
 mod postgres_server;
+mod recorded_run;
 pub mod repository;
 mod scripted_engine;
 #[cfg(simulation)]
@@ -57,6 +58,7 @@ pub use llama_server::{LlamaServer, part};
 pub use outside::{Namespace, Outside};
 #[cfg(unix)]
 pub use postgres_server::{PostgresServer, TestDatabase};
+pub use recorded_run::record_run;
 pub use scripted_engine::ScriptedEngine;
 pub use smtp_server::{SentMail, SmtpFault, SmtpServer};
 pub use telegram_server::{TELEGRAM_TOKEN, TelegramServer};

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "starts the scripts that make the page")]
 #![expect(clippy::expect_used, reason = "a script that cannot start is a failed test")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -18,10 +19,51 @@ fn figures(page: &str) -> Vec<&str> {
     page.split("<!-- figure: ").skip(1).filter_map(|rest| rest.split(' ').next()).collect()
 }
 
+/// The filters of `./dev test --faults` in the rows of a page, by the name of the fault.
+fn fault_filters(page: &str) -> BTreeMap<&str, &str> {
+    let rows = page.split("<!-- figure: faults.").skip(1);
+    rows.map(|row| {
+        let (name, rest) = row.split_once(" --> `./dev test --faults ").expect("a row with its command");
+        (name, rest.split('`').next().unwrap_or_default())
+    })
+    .collect()
+}
+
+/// The tests of faults that record a figure, by the name of the fault.
+fn recorded_faults() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(root().join("crates/cli/tests/cli/faults")).expect("the tests of faults") {
+        let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a file");
+        for function in text.split("async fn ").skip(1) {
+            let test = function.split('(').next().unwrap_or_default();
+            for call in ["report(\"", "serve_until_each(\""] {
+                for rest in function.split(call).skip(1) {
+                    let name = rest.split('"').next().unwrap_or_default();
+                    found.insert(name.to_owned(), test.to_owned());
+                }
+            }
+        }
+    }
+    found
+}
+
 /// Runs a script of `tests/reliability`. The first argument is the directory of the runs.
 fn run(script: &str, directory: &Path, arguments: &[&str]) {
+    run_with(&[], script, directory, arguments);
+}
+
+/// The same with these of the variables that `./dev` sets.
+fn run_with(variables: &[(&str, &str)], script: &str, directory: &Path, arguments: &[&str]) {
     let script = root().join("tests/reliability").join(script);
-    let ran = Command::new("python3").arg(script).arg(directory).args(arguments).output().expect("python3");
+    let ran = Command::new("python3")
+        .arg(script)
+        .arg(directory)
+        .args(arguments)
+        .env_remove("HOB_TEST_DATE")
+        .env_remove("HOB_TEST_COMMIT")
+        .envs(variables.iter().copied())
+        .output()
+        .expect("python3");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
@@ -138,4 +180,156 @@ fn tests_that_fail_or_crash_are_recorded_as_failures() {
             json!({ "suite": "tests", "tests": 3, "seconds": 2.5, "failures": 2, "retries": 1 }),
         ]
     );
+}
+
+#[test]
+fn a_figure_says_when_and_on_which_commit_it_was_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let runs = directory.path();
+    let first = [("HOB_TEST_DATE", "2026-11-16"), ("HOB_TEST_COMMIT", "1a2b3c4d")];
+    let last = [("HOB_TEST_DATE", "2026-11-17"), ("HOB_TEST_COMMIT", "67a835eb+")];
+    run_with(&first, "record.py", runs, &["advisories", "known=3"]);
+    run_with(&last, "record.py", runs, &["advisories", "known=0"]);
+    run_with(&last[..1], "record.py", runs, &["reproducible", "files=31", "different=0"]);
+    run("record.py", runs, &["libraries", "packages=516", "libraries=97", "without_reason=0"]);
+    assert_eq!(
+        recorded(runs, "advisories"),
+        [
+            json!({ "suite": "advisories", "known": 3, "date": "2026-11-16", "commit": "1a2b3c4d" }),
+            json!({ "suite": "advisories", "known": 0, "date": "2026-11-17", "commit": "67a835eb+" }),
+        ]
+    );
+    // The second soak is too short for the growth of a figure, so that the one of the first stays.
+    let soak = |date: &str, commit: &str, slope: Option<f64>| {
+        let figure = json!({ "name": "threads", "slope": slope, "low": -0.25, "high": 1.25, "mean": 60.0 });
+        let run = json!({
+            "suite": "soak", "minutes": 5.0, "operations": 9, "failures": 0, "figures": [figure],
+            "date": date, "commit": commit,
+        });
+        format!("{run}\n")
+    };
+    let soaks = soak("2026-11-16", "1a2b3c4d", Some(0.5)) + &soak("2026-11-17", "67a835eb+", None);
+    std::fs::write(runs.join("soak.jsonl"), soaks).unwrap();
+
+    let copy = runs.join("page.md");
+    std::fs::write(&copy, page()).unwrap();
+    // The second time, the rows have dates already.
+    for _ in 0..2 {
+        run("fill.py", runs, &[copy.to_str().unwrap()]);
+        let filled = std::fs::read_to_string(&copy).unwrap();
+        let rows = [
+            "| 0 | 2026-11-17, 67a835eb+ | <!-- figure: advisories -->",
+            "| yes, 31 files are equal | 2026-11-17 | <!-- figure: reproducible -->",
+            "| 516 |  | <!-- figure: libraries.packages -->",
+            "| 5 minutes, 9 operations, 0 failures | 2026-11-17, 67a835eb+ | <!-- figure: soak.load -->",
+            "| +0.50 an hour (-0.25 to 1.25), mean 60.0 | 2026-11-16, 1a2b3c4d | <!-- figure: soak.threads -->",
+            "| not run |  | <!-- figure: mutants -->",
+        ];
+        for row in rows {
+            assert!(filled.contains(row), "{row} is not in {filled}");
+        }
+    }
+}
+
+#[test]
+fn a_run_has_the_date_and_the_commit_of_its_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let checkout = directory.path();
+    for path in ["scripts/dev/messages.sh", "scripts/dev/figures.sh", "tests/reliability/record.py"] {
+        let copy = checkout.join(path);
+        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        std::fs::copy(root().join(path), copy).unwrap();
+    }
+    std::fs::write(checkout.join(".gitignore"), "/target\n").unwrap();
+    let script = r#"
+        set -euo pipefail
+        root=$PWD
+        . scripts/dev/messages.sh
+        . scripts/dev/figures.sh
+        date() { [ "$*" = '-u +%Y-%m-%d' ] && echo "2026-11-$day"; }
+        day=14
+        export HOB_TEST_COMMIT=inherited
+        begin_figures
+        record_run advisories known=0
+        git init --quiet
+        day=15
+        begin_figures
+        record_run advisories known=1
+        git add .
+        git -c user.name=Ana -c user.email=ana@example.com commit --quiet --message first
+        day=16
+        begin_figures
+        echo changed >new-file
+        day=17
+        record_run advisories known=2
+        begin_figures
+        record_run advisories known=3
+        git rev-parse --short HEAD
+    "#;
+    let ran = Command::new("bash")
+        .args(["-c", script])
+        .current_dir(checkout)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE")
+        .output()
+        .expect("bash");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let printed = String::from_utf8(ran.stdout).unwrap();
+    let commit = printed.trim();
+    assert!(commit.len() >= 7, "{commit}");
+    assert_eq!(
+        recorded(&checkout.join("target/reliability"), "advisories"),
+        [
+            json!({ "suite": "advisories", "known": 0, "date": "2026-11-14" }),
+            json!({ "suite": "advisories", "known": 1, "date": "2026-11-15" }),
+            json!({ "suite": "advisories", "known": 2, "date": "2026-11-16", "commit": commit }),
+            json!({ "suite": "advisories", "known": 3, "date": "2026-11-17", "commit": format!("{commit}+") }),
+        ]
+    );
+}
+
+#[test]
+fn every_recorded_fault_has_a_row_whose_command_runs_its_test() {
+    let page = page();
+    let (tests, filters) = (recorded_faults(), fault_filters(&page));
+    assert!(
+        tests.keys().map(String::as_str).eq(filters.keys().copied()),
+        "recorded: {tests:?}, rows: {filters:?}"
+    );
+    for (name, filter) in filters {
+        let test = &tests[name];
+        assert!(test.contains(filter), "'./dev test --faults {filter}' does not run {test}");
+    }
+}
+
+#[test]
+fn every_figure_of_the_soak_has_a_row() {
+    let source = root().join("crates/testkit/examples/soak/figures.rs");
+    let source = std::fs::read_to_string(source).unwrap();
+    let kinds = source.split("Kind { name: \"").skip(1).filter_map(|rest| rest.split([' ', '"']).next());
+    let expected: BTreeSet<&str> = kinds.chain(["load"]).collect();
+    let page = page();
+    let rows: BTreeSet<&str> =
+        figures(&page).into_iter().filter_map(|name| name.strip_prefix("soak.")).collect();
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn only_fuzzing_of_all_targets_is_a_figure() {
+    let is_complete = |arguments: &[&str]| {
+        let program = "import run, sys; print(run.is_complete(run.parse(sys.argv[1:])))";
+        let ran = Command::new("python3")
+            .args(["-B", "-c", program, "directory"])
+            .args(arguments)
+            .env("PYTHONPATH", root().join("tests/fuzz"))
+            .output()
+            .expect("python3");
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap().trim() == "True"
+    };
+    assert!(is_complete(&["--runs", "3000000"]));
+    assert!(!is_complete(&["sse", "--runs", "3000000"]));
+    assert!(!is_complete(&["--runs", "3000000", "--without-llama"]));
 }

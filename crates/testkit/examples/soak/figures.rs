@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use hob_testkit::record_run;
 use hob_testkit::trend::{Trend, keeps_growing, trend};
 use serde_json::{Value, json};
 
@@ -137,15 +138,12 @@ impl Figures {
                 })
             })
             .collect();
-        let line = json!({
+        let run = json!({
             "suite": "soak", "minutes": self.0.last().map_or(0.0, |sample| sample.hours * 60.0),
             "operations": self.0.iter().map(|sample| sample.done).sum::<usize>(), "failures": failures,
             "grown": self.grown(), "figures": figures,
         });
-        let path = directory.join("soak.jsonl");
-        let mut lines = fs::read_to_string(&path).unwrap_or_default();
-        let _ = writeln!(lines, "{line}");
-        fs::write(&path, lines).expect("a file");
+        record_run(directory, run);
         let mut csv =
             "minutes,operations,memory_mib,descriptors,threads,database_mib,p50_ms,p99_ms\n".to_owned();
         for sample in &self.0 {

@@ -15,10 +15,9 @@ mod power_cuts;
 mod tools;
 mod traced;
 
-use std::fs::File;
-use std::io::Write;
-use std::path::PathBuf;
+use std::path::Path;
 
+use hob_testkit::record_run;
 use serde_json::json;
 
 use crate::home::engines_config;
@@ -45,9 +44,6 @@ fn report(name: &str, count: usize, unit: &str, failures: usize) {
         return;
     }
     let Some(directory) = std::env::var_os("HOB_TEST_RELIABILITY") else { return };
-    let path = PathBuf::from(directory).join("faults.jsonl");
-    let mut file = File::options().create(true).append(true).open(path).expect("a file");
-    let line = json!({ "suite": "faults", "name": name, "count": count, "unit": unit, "failures": failures });
-    // In one write, because other tests add lines at the same time.
-    file.write_all(format!("{line}\n").as_bytes()).expect("written");
+    let run = json!({ "suite": "faults", "name": name, "count": count, "unit": unit, "failures": failures });
+    record_run(Path::new(&directory), run);
 }
