@@ -3,8 +3,8 @@
     fill.py [DIRECTORY [PAGE]]
 
 DIRECTORY (target/reliability) has the *.jsonl that the commands of the page leave there, one line for each run; the last line of a
-figure counts. A row is a line such as '| words | value | date, commit | <!-- figure: NAME --> `command` |'. A row without a run says
-'not run'. A run that was recorded without a date and a commit leaves that cell empty.
+figure counts. A row is a line such as '| words | value | date, commit | <!-- figure: NAME --> `command` |'. A row of which
+DIRECTORY has no run stays as it is. A run that was recorded without a date and a commit leaves that cell empty.
 """
 
 import json
@@ -109,7 +109,9 @@ def main():
     found = figures(directory)
 
     def filled(match):
-        value, when = found.get(match["name"], ("not run", ""))
+        if match["name"] not in found:
+            return match[0]
+        value, when = found[match["name"]]
         return f"| {match['words']} | {value} | {when} | <!-- figure: {match['name']} -->"
 
     text = page.read_text()
