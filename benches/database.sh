@@ -6,7 +6,8 @@
 #   ./dev bench database replicas [SECONDS] three Hobs on one PostgreSQL against one, behind nginx; SECONDS is the length of each of 30 loads
 #   ./dev bench database claims [--tasks COUNT] [SCHEDULERS...]
 #                                           tasks claimed and finished per second by so many schedulers
-#   ./dev bench database memory [SIZE...]   indexing and search at these numbers of chunks; a million takes about an hour
+#   ./dev bench database memory [--only-postgres] [SIZE...]
+#                                           indexing and search at these numbers of chunks; a million takes about an hour
 #
 # The sizes, also for all parts:
 #   $HOB_BENCH_SECONDS      length of a load (3)
@@ -87,11 +88,16 @@ claims() { # [--tasks COUNT] [SCHEDULERS...]
     on_url example hob-tasks task_claims -- --tasks "$tasks" "$@"
 }
 
-memory() { # [SIZE...]
+memory() { # [--only-postgres] [SIZE...]
+    local only=()
+    if [ "${1:-}" = --only-postgres ]; then
+        only=(--only-postgres)
+        shift
+    fi
     # Unquoted on purpose: a list of numbers.
     # shellcheck disable=SC2086
     [ $# -gt 0 ] || set -- ${HOB_BENCH_CHUNKS:-10000 100000}
-    on_url example hob-memory memory_databases -- "$@"
+    on_url example hob-memory memory_databases -- "${only[@]}" "$@"
 }
 
 part=${1:-all}

@@ -1,6 +1,6 @@
 //! Compares the memory in SQLite and in PostgreSQL as it grows: indexing and vectors per second, size, search by words, by meaning and
 //! by both, and how many of the ten nearest vectors are found. `./dev bench database memory` runs it; or
-//! `memory_databases [--url URL] [SIZE...]`.
+//! `memory_databases [--url URL] [--only-postgres] [SIZE...]`.
 //!
 //! The text and the vectors are those of `memory_scale`. Without a URL, PostgreSQL is the server of the tests, which does not wait for
 //! the disk.
@@ -35,6 +35,7 @@ fn main() -> Result<()> {
         Some(_) => Some(arguments.next().ok_or("--url needs an address")?),
         None => None,
     };
+    let has_sqlite = arguments.next_if(|argument| argument == "--only-postgres").is_none();
     let sizes = arguments.map(|size| size.parse()).collect::<std::result::Result<Vec<usize>, _>>()?;
     let sizes = if sizes.is_empty() { SIZES.to_vec() } else { sizes };
 
@@ -43,9 +44,7 @@ fn main() -> Result<()> {
          meaning p50 / p99 | both p50 / p99 | recall@{TOP_K} |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
-    let directory = tempfile::tempdir()?;
-    let sqlite = SqliteMemoryStore::open(&directory.path().join("memory.db"))?;
-    let in_sqlite = Bench::new("SQLite", Arc::new(sqlite))?.grow(directory.path(), &sizes)?;
+    let in_sqlite = if has_sqlite { grow_in_sqlite(&sizes)? } else { Vec::new() };
 
     let test_database = match &url {
         Some(_) => None,
@@ -61,6 +60,12 @@ fn main() -> Result<()> {
     let in_postgres = Bench::new("PostgreSQL", Arc::new(store))?.grow(directory.path(), &sizes)?;
     print_ratios(&in_sqlite, &in_postgres);
     Ok(())
+}
+
+fn grow_in_sqlite(sizes: &[usize]) -> Result<Vec<Figures>> {
+    let directory = tempfile::tempdir()?;
+    let store = SqliteMemoryStore::open(&directory.path().join("memory.db"))?;
+    Bench::new("SQLite", Arc::new(store))?.grow(directory.path(), sizes)
 }
 
 /// What is compared as a ratio.
