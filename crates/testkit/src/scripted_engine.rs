@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::stream;
+use futures::{StreamExt, stream};
 use hob_core::{
     AnswerWarning, Collector, CompletionRequest, Cut, Delta, DetokenizeRequest, EmbedInputs, EmbedRequest,
     Embeddings, Engine, EngineError, FinishReason, GenerateRequest, Generation, GenerationStream, ModelInfo,
@@ -21,6 +22,8 @@ pub struct ScriptedEngine {
     lists_every_model: bool,
     warnings: Vec<AnswerWarning>,
     script: Box<Script>,
+    /// The pieces between two pauses; zero for no pauses.
+    pieces_at_once: usize,
     requests: Mutex<Vec<GenerateRequest>>,
     embed_requests: Mutex<Vec<EmbedRequest>>,
     /// What was loaded and unloaded.
@@ -45,6 +48,7 @@ impl ScriptedEngine {
             lists_every_model: true,
             warnings: Vec::new(),
             script: Box::new(script),
+            pieces_at_once: 0,
             requests: Mutex::new(Vec::new()),
             embed_requests: Mutex::new(Vec::new()),
             memory: Mutex::new(Vec::new()),
@@ -72,6 +76,12 @@ impl ScriptedEngine {
             deltas.push(Ok(Delta::Done { usage: Some(usage) }));
             deltas
         })
+    }
+
+    /// Pauses for a millisecond after every `pieces` of a stream, as an engine that computes them does.
+    pub fn paced(mut self, pieces: usize) -> Self {
+        self.pieces_at_once = pieces;
+        self
     }
 
     /// The same under another key.
@@ -190,10 +200,20 @@ impl Engine for ScriptedEngine {
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        Ok(GenerationStream {
-            warnings: self.warnings.clone(),
-            deltas: Box::pin(stream::iter(self.answer(request)?)),
-        })
+        let (pieces, at_once) = (stream::iter(self.answer(request)?), self.pieces_at_once);
+        let deltas = match at_once {
+            0 => pieces.boxed(),
+            _ => pieces
+                .enumerate()
+                .then(move |(number, piece)| async move {
+                    if number % at_once == 0 {
+                        tokio::time::sleep(Duration::from_millis(1)).await;
+                    }
+                    piece
+                })
+                .boxed(),
+        };
+        Ok(GenerationStream { warnings: self.warnings.clone(), deltas })
     }
 
     /// A text is answered by the script as a question would be.

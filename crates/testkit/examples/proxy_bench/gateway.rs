@@ -231,7 +231,7 @@ fn nginx_conf(port: u16, targets: &[u16]) -> String {
             server {{
                 listen 127.0.0.1:{port};
                 location / {{
-                    proxy_pass http://engine; proxy_http_version 1.1; proxy_set_header Connection \"\"; proxy_buffering off;
+                    proxy_pass http://engine; proxy_http_version 1.1; proxy_set_header Connection \"\"; proxy_set_header Host $http_host; proxy_buffering off;
                 }}
             }}
         }}"

@@ -43,27 +43,35 @@ async fn report(browser: &Browser, content: &str) {
     let mut times: Vec<f64> = times.as_array().unwrap().iter().filter_map(Value::as_f64).collect();
     times.sort_by(f64::total_cmp);
     let at = |part: usize| times[(times.len() - 1) * part / 100];
-    println!("{content:<28} {:>7} {:>9.1} {:>9.1} {:>9.1}", times.len(), at(50), at(95), at(100));
+    println!("{content:<36} {:>7} {:>9.1} {:>9.1} {:>9.1}", times.len(), at(50), at(95), at(100));
 }
+
+/// The tokens that arrive between two pauses of a millisecond: more in a second than one user gets from an engine.
+const TOKENS_AT_ONCE: usize = 4;
 
 #[tokio::test]
 #[ignore = "a bench: ./dev bench pages"]
 async fn bench_of_long_content() {
     let words: Vec<&'static str> =
         (0..50_000).map(|number| if number % 40 == 39 { "end.\n\n" } else { "word " }).collect();
-    let server = server_for(Arc::new(ScriptedEngine::saying(words.leak()))).await;
+    let words: &'static [&'static str] = words.leak();
+    let paced = server_for(Arc::new(ScriptedEngine::saying(words).paced(TOKENS_AT_ONCE))).await;
+    let immediate = server_for(Arc::new(ScriptedEngine::saying(words))).await;
     println!(
-        "{:<28} {:>7} {:>9} {:>9} {:>9}",
+        "{:<36} {:>7} {:>9} {:>9} {:>9}",
         "content (ms per picture)", "count", "median", "95 %", "longest"
     );
     for (name, device) in [("desktop", Device::DESKTOP), ("phone", Device::PHONE)] {
-        let browser = page_at(&server, device).await;
+        let browser = page_at(&paced, device).await;
         browser.run(WATCH).await;
         browser.run_async(SCROLL).await;
         report(&browser, &format!("10,000 chats, {name}")).await;
-        browser.run(WATCH).await;
-        ask(&browser, "Tell me everything").await;
-        settled(&browser).await;
-        report(&browser, &format!("50,000 tokens, {name}")).await;
+        for (how, server) in [("streamed", &paced), ("at once", &immediate)] {
+            let browser = page_at(server, device).await;
+            browser.run(WATCH).await;
+            ask(&browser, "Tell me everything").await;
+            settled(&browser).await;
+            report(&browser, &format!("50,000 tokens {how}, {name}")).await;
+        }
     }
 }
