@@ -6,8 +6,11 @@ const FIRST_MODEL = "qwen3:0.6b"; // small enough for any machine
 const BUILT_IN_ENGINE = "v1/engines/embedded";
 
 // `share` is how much of a file is there, or null; `engine` is the built-in one, or null where it cannot be chosen; `model` is the chosen one
-// for it; `elsewhere` is what another page downloads. Changes matter (`isLive`) during a look, and once the steps were shown (`wasShown`).
-const firstRun = { busy: false, note: "", share: null, steps: null, engine: null, model: "", elsewhere: "", isLive: false, wasShown: false, turn: 0, timer: 0 };
+// for it; `elsewhere` is what another page downloads. Changes matter (`isLive`) during a look, and once the steps were shown (`wasShown`). A
+// change during a look makes it stale: it is repeated at its end, so that many changes do not keep it from ending.
+const firstRun = {
+  busy: false, note: "", share: null, steps: null, engine: null, model: "", elsewhere: "", isLive: false, isLooking: false, isStale: false, wasShown: false, turn: 0, timer: 0,
+};
 
 function isFirstRunDismissed() {
   try {
@@ -137,11 +140,12 @@ async function lookAtFirstRun() {
   if (isFirstRunDismissed()) return;
   clearTimeout(firstRun.timer);
   const turn = ++firstRun.turn;
-  firstRun.isLive = true;
+  Object.assign(firstRun, { isLive: true, isLooking: true, isStale: false });
   const steps = await firstSteps();
   const builtIn = steps?.engine === false ? await askServer(BUILT_IN_ENGINE) : null;
   // A newer look has started, and knows what is true now.
   if (turn !== firstRun.turn) return;
+  firstRun.isLooking = false;
   // No event will say that this has changed.
   if (steps === undefined || (steps?.engine === false && $("connection").dataset.state === "good")) firstRun.timer = setTimeout(lookAtFirstRun, LOOK_AGAIN_MS);
   if (steps === undefined) return;
@@ -151,6 +155,7 @@ async function lookAtFirstRun() {
   $("first-run").dataset.known = String(firstRun.steps !== null);
   firstRun.wasShown ||= !$("first-run").hidden;
   firstRun.isLive = firstRun.wasShown;
+  if (firstRun.isStale && firstRun.isLive) await lookAtFirstRun();
 }
 
 async function pullFirstModel() {
@@ -205,7 +210,10 @@ async function readProgress(body) {
 function beginFirstRun() {
   if (isFirstRunDismissed()) return;
   const whileLive = (look) => () => { if (firstRun.isLive) look(); };
-  const again = whileLive(lookAtFirstRun);
+  const again = whileLive(() => {
+    if (firstRun.isLooking) firstRun.isStale = true;
+    else lookAtFirstRun();
+  });
   // The answer to the first question, and what other pages do, change what is true.
   live({ activity: again, documents: again, models: again, downloads: whileLive(lookElsewhere) });
   const look = new MutationObserver(async () => {

@@ -8,6 +8,7 @@ const runs = new Map(); // turn → { chat, controller, left }
 let chat = newChat();
 let opening = 0;
 let shownTimer = 0;
+let chatChanges = 0; // how often conversations changed since the page opened
 
 const isRunning = (one) => one.turns.some((turn) => runs.has(turn));
 
@@ -29,8 +30,12 @@ async function openFromAddress() {
   const known = [...runs.values(), ...[...unsaved.values()].map((one) => ({ chat: one }))].find((run) => run.chat.id === id);
   if (known) return show(known.chat);
   try {
+    const heard = chatChanges;
     const found = await openChat(id);
-    if (turn === opening) show(found);
+    if (turn !== opening) return;
+    show(found);
+    // It may have changed after it was read.
+    if (heard !== chatChanges) refreshShown();
   } catch ({ kind, message }) {
     if (turn !== opening) return;
     if (kind === "missing") startNew();
@@ -64,6 +69,7 @@ function showAddress() {
 
 // Another tab changed conversations: what is shown here follows. Several changes at once are one request.
 function refreshShown() {
+  chatChanges += 1;
   clearTimeout(shownTimer);
   shownTimer = setTimeout(loadShown, REFRESH_MS);
 }

@@ -43,7 +43,8 @@ function loadWhenOpen(load) {
 function loadWaiting() {
   const loads = [...liveLoads];
   liveLoads.clear();
-  for (const load of loads) load();
+  // In a task of its own: a fault in a load is not a lost connection.
+  for (const load of loads) queueMicrotask(load);
 }
 
 function loadWithoutStream() {
@@ -53,7 +54,7 @@ function loadWithoutStream() {
 
 function reloadTopics(names) {
   const wanted = names.includes("all") ? [...liveTopics.keys()] : names;
-  for (const reload of new Set(wanted.flatMap((name) => liveTopics.get(name) ?? []))) reload();
+  for (const reload of new Set(wanted.flatMap((name) => liveTopics.get(name) ?? []))) queueMicrotask(reload);
 }
 
 function endLive() {

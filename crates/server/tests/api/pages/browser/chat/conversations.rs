@@ -219,6 +219,29 @@ async fn a_turn_before_the_stream_is_open_appears_when_it_opens() {
 }
 
 #[tokio::test]
+async fn a_turn_that_is_added_while_a_conversation_opens_is_shown() {
+    let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
+    let post = async |path: &str, body: Value| -> Value {
+        server.client.post(server.url(path)).json(&body).send().await.unwrap().json().await.unwrap()
+    };
+    let chat = post("/v1/chats", json!({ "title": "The sky" })).await;
+    let id = chat["id"].as_str().unwrap();
+    let browser = page_at(&server, Device::DESKTOP).await;
+    until(&browser, "liveStream.isOpen").await;
+    browser.shows("list", "The sky").await;
+    browser.hold_answers("GET", &format!("v1/chats/{id}")).await;
+    click(&browser, &format!("#list a[href='#{id}']")).await;
+    browser.an_answer_is_held().await;
+    let question = json!({ "parent": null, "question": { "text": "Why is it blue?", "attachments": [] } });
+    post(&format!("/v1/chats/{id}/turns"), question).await;
+    // Another change is in the list, so that of before was noted too.
+    post("/v1/chats", json!({ "title": "The sea" })).await;
+    browser.shows("list", "The sea").await;
+    browser.release_answers().await;
+    browser.shows("thread", "Why is it blue?").await;
+}
+
+#[tokio::test]
 async fn a_conversation_that_cannot_be_saved_says_so_and_continues() {
     // Without a store of chats.
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));

@@ -83,6 +83,8 @@ async fn a_long_list_is_loaded_while_the_reader_scrolls() {
 async fn a_list_of_ten_thousand_conversations_has_few_nodes() {
     let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
+    // A stream that opens later would load the list again.
+    until(&browser, "liveStream.isOpen").await;
     let measure = "const done = arguments[0];
         // A list that is under way does not count.
         clearTimeout(refreshTimer);
