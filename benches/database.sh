@@ -7,7 +7,8 @@
 #   ./dev bench database claims [--tasks COUNT] [SCHEDULERS...]
 #                                           tasks claimed and finished per second by so many schedulers
 #   ./dev bench database memory [--only-postgres] [SIZE...]
-#                                           indexing and search at these numbers of chunks; a million takes about an hour
+#                                           indexing and search at these numbers of chunks; a million takes about an hour;
+#                                           --only-postgres leaves SQLite out
 #
 # The sizes, also for all parts:
 #   $HOB_BENCH_SECONDS      length of a load (3)

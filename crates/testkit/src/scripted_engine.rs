@@ -78,7 +78,7 @@ impl ScriptedEngine {
         })
     }
 
-    /// Pauses for a millisecond after every `pieces` of a stream, as an engine that computes them does.
+    /// Pauses for a millisecond before every `pieces` of a stream, as an engine that computes them does.
     pub fn paced(mut self, pieces: usize) -> Self {
         self.pieces_at_once = pieces;
         self
