@@ -153,7 +153,13 @@ async fn clients_that_leave_while_a_run_begins_leave_no_run_behind() {
         clients.push(client);
     }
     until_in_flight(&server, 32).await;
-    drop(clients);
+    for client in &mut clients {
+        client.half_close().await;
+    }
+    // A client that the server has not missed yet when its run is stored would get the id, and the run would go on.
+    for client in &mut clients {
+        assert_eq!(client.rest().await, "");
+    }
     release.send(()).unwrap();
     writer.join().unwrap();
     until_in_flight(&server, 0).await;
