@@ -38,6 +38,20 @@ impl Fixture {
 }
 
 #[test]
+fn an_index_is_built_with_the_memory_of_the_server_if_that_is_more() {
+    let fixture = fixture();
+    for (of_server, used) in [("64MB", "512MB"), ("2GB", "2GB")] {
+        let limit = fixture.database.write(|transaction| {
+            transaction.run_script(&format!("SET LOCAL maintenance_work_mem = '{of_server}'"))?;
+            vectors::allow_build_memory(transaction)?;
+            Ok(transaction.query_one("SELECT current_setting('maintenance_work_mem')", &[])?.try_get(0)?)
+        });
+        let limit: String = limit.unwrap();
+        assert_eq!(limit, used, "{of_server}");
+    }
+}
+
+#[test]
 fn many_vectors_of_a_model_get_an_index_that_finds_nearly_all_of_the_nearest() {
     let fixture = fixture();
     let memory = &fixture.memory;

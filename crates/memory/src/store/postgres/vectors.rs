@@ -41,7 +41,8 @@ const MAX_CANDIDATES: usize = 1_000;
 /// was just saved is found.
 const NEWEST: i64 = 1_000;
 
-/// The memory for building an index. A graph that is larger takes much longer.
+/// The memory for building an index, unless the server allows more by itself. A graph that does not fit takes much longer: this is
+/// enough for some 400,000 vectors of 384 numbers.
 const BUILD_MEMORY: &str = "512MB";
 
 /// Under this lock the tables of vectors and their indexes are created.
@@ -245,7 +246,7 @@ pub(super) fn build_indexes(store: &PostgresMemoryStore) -> DbResult<()> {
     store.database.write(|transaction| {
         transaction.wait_without_limit()?;
         transaction.lock(LOCK)?;
-        transaction.run_script(&format!("SET LOCAL maintenance_work_mem = '{BUILD_MEMORY}'"))?;
+        allow_build_memory(transaction)?;
         for model in lacking(transaction)? {
             transaction.run_script(&format!(
                 "CREATE INDEX {} ON memory_vector USING hnsw ({} halfvec_ip_ops) WHERE model = {}",
@@ -256,6 +257,16 @@ pub(super) fn build_indexes(store: &PostgresMemoryStore) -> DbResult<()> {
         }
         Ok(())
     })
+}
+
+/// Raises the limit of the memory for building an index in this transaction. A higher one of the server stays.
+pub(super) fn allow_build_memory(transaction: &mut PostgresTransaction<'_>) -> QueryResult<()> {
+    transaction.query(
+        "SELECT set_config('maintenance_work_mem', $1, true) \
+         WHERE pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes($1)",
+        &[&BUILD_MEMORY],
+    )?;
+    Ok(())
 }
 
 fn chunks_in(transaction: &mut PostgresTransaction<'_>, scope: &Scope) -> QueryResult<i64> {
