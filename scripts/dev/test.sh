@@ -41,7 +41,9 @@ cmd_test() {
     local recorded=''
     if cargo nextest --version >/dev/null 2>&1; then
         # Many tests wait for sockets and processes, so that one for each core leaves cores idle.
-        export NEXTEST_TEST_THREADS=${NEXTEST_TEST_THREADS:-$((2 * $(getconf _NPROCESSORS_ONLN)))}
+        local cores
+        cores=$(getconf _NPROCESSORS_ONLN)
+        export NEXTEST_TEST_THREADS=${NEXTEST_TEST_THREADS:-$((cores + (cores + 1) / 2))}
         # Some of the tests are no figure.
         if [ $# -eq 0 ]; then recorded='record_nextest tests'; fi
         # Unquoted on purpose: it is several words, or none.
