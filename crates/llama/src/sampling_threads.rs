@@ -6,13 +6,14 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use hob_sync::Mutex;
 use hob_sync::mpsc::{Receiver, Sender, channel};
 use hob_sync::thread::{Builder, JoinHandle};
 
 /// The least scores for one thread. Waking a thread takes about as long as reading so many.
 const MIN_SCORES: usize = 1 << 17;
 
-/// A part of the work, on one thread.
+/// The work of one thread.
 type Part = Box<dyn FnOnce() + Send>;
 
 /// Whether a part ended, or the panic that ended it.
@@ -40,23 +41,26 @@ impl SamplingThreads {
     pub(crate) fn run<T: Send>(&mut self, tasks: &mut [T], scores: usize, work: impl Fn(&mut T) + Sync) {
         let wanted = parts(tasks.len(), scores, self.limit);
         self.start(wanted.saturating_sub(1));
-        let each = tasks.len().div_ceil(wanted.min(self.threads.len() + 1).max(1)).max(1);
-        let mut shares = tasks.chunks_mut(each);
-        let own = shares.next();
-        let work = &work;
+        // Each thread takes the next task. The first ones begin while the others are woken, and tasks take different times.
+        let queue = Mutex::new(tasks.iter_mut());
+        let take_and_work = || {
+            let next = || queue.lock().next();
+            while let Some(task) = next() {
+                work(task);
+            }
+        };
         let mut lent = LentParts { done: &self.done.1, count: 0 };
-        for (thread, share) in self.parts.iter().zip(shares) {
-            let part: Box<dyn FnOnce() + Send + '_> = Box::new(move || share.iter_mut().for_each(work));
+        for thread in self.parts.iter().take(wanted.saturating_sub(1)) {
+            let part: Box<dyn FnOnce() + Send + '_> = Box::new(&take_and_work);
             // SAFETY: `lent` waits until the part was done and dropped, also while a panic unwinds, and so before what the part
             // borrows ends: it is declared after all of that, and is dropped before it.
             let part = unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Part>(part) };
-            match thread.send(part) {
-                Ok(()) => lent.count += 1,
-                // The thread has ended, which it does only with this object.
-                Err(unsent) => (unsent.0)(),
+            // A thread ends only with this object. If one has ended, the others do its share.
+            if thread.send(part).is_ok() {
+                lent.count += 1;
             }
         }
-        own.into_iter().flatten().for_each(work);
+        take_and_work();
         if let Err(panic) = lent.wait() {
             resume_unwind(panic);
         }
@@ -130,7 +134,7 @@ impl Drop for LentParts<'_> {
 
 /// The number of threads for the tasks of a step.
 fn parts(tasks: usize, scores: usize, limit: usize) -> usize {
-    let worthwhile = tasks.saturating_mul(scores) / MIN_SCORES;
+    let worthwhile = tasks.saturating_mul(scores).div_ceil(MIN_SCORES);
     worthwhile.min(tasks).min(limit).max(1)
 }
 
@@ -139,6 +143,7 @@ fn parts(tasks: usize, scores: usize, limit: usize) -> usize {
 #[cfg(not(shuttle))]
 mod tests {
     use std::collections::HashSet;
+    use std::sync::Barrier;
     use std::thread::{ThreadId, current};
 
     use super::*;
@@ -151,6 +156,7 @@ mod tests {
         assert_eq!(parts(1, 262_144, 8), 1);
         assert_eq!(parts(8, 4_096, 8), 1);
         assert_eq!(parts(8, 32_768, 8), 2);
+        assert_eq!(parts(8, 128_256, 8), 8);
         assert_eq!(parts(8, 131_072, 8), 8);
         assert_eq!(parts(32, 131_072, 8), 8);
         assert_eq!(parts(32, 131_072, 1), 1);
@@ -175,12 +181,31 @@ mod tests {
     fn the_same_threads_are_used_again() {
         let mut threads = SamplingThreads::new(3, STACK);
         let mut used: HashSet<ThreadId> = HashSet::new();
+        let all_have_one = Barrier::new(3);
         for _ in 0..20 {
             let mut tasks = [None; 3];
-            threads.run(&mut tasks, MIN_SCORES, |thread| *thread = Some(current().id()));
+            threads.run(&mut tasks, MIN_SCORES, |thread| {
+                *thread = Some(current().id());
+                all_have_one.wait();
+            });
             used.extend(tasks.into_iter().flatten());
         }
         assert!(used.len() == 3 && used.contains(&current().id()), "{used:?}");
+    }
+
+    #[test]
+    fn a_long_task_does_not_delay_the_others() {
+        let mut threads = SamplingThreads::new(2, STACK);
+        let mut tasks: Vec<(usize, Option<ThreadId>)> = (0..9).map(|at| (at, None)).collect();
+        let last = Barrier::new(2);
+        // The first task ends with the last, so the other thread does all between.
+        threads.run(&mut tasks, MIN_SCORES, |(at, thread)| {
+            *thread = Some(current().id());
+            if matches!(at, 0 | 8) {
+                last.wait();
+            }
+        });
+        assert!(tasks[1..].iter().all(|(_, thread)| *thread == tasks[8].1 && *thread != tasks[0].1));
     }
 
     #[test]

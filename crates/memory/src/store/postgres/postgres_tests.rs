@@ -65,8 +65,6 @@ fn many_vectors_of_a_model_get_an_index_that_finds_nearly_all_of_the_nearest() {
     memory.sync().unwrap();
     memory.sync().unwrap();
     assert_eq!(fixture.vector_indexes(), ["memory_vector_of_1"]);
-    // The planner knows what the vectors cost once they are counted.
-    fixture.run("ANALYZE memory_vector");
 
     let find = |seed: u64, exact: bool| {
         let question = near(&scattered(seed), 0.8, seed + 100_000);

@@ -255,7 +255,8 @@ pub(super) fn build_indexes(store: &PostgresMemoryStore) -> DbResult<()> {
                 model.id
             ))?;
         }
-        Ok(())
+        // Until the server has counted the vectors, it may compare all of them instead of using the index.
+        transaction.run_script("ANALYZE memory_vector")
     })
 }
 
