@@ -166,30 +166,6 @@ hob_patch(ggml-cpu/ops.cpp [==[
             for (int64_t q_head = 0; q_head < neq2; q_head++) {
 ]==])
 
-# A thread waits for the others hundreds of times for every token. OpenMP's barrier keeps its core for milliseconds, also if a thread that
-# it waits for has none because other programs are running. This one is ggml's own, and lets others run after some ten microseconds.
-hob_patch(ggml-cpu/ggml-cpu.c [==[
-#ifdef GGML_USE_OPENMP
-    #pragma omp barrier
-#else
-]==] [==[
-#if 1
-]==])
-hob_patch(ggml-cpu/ggml-cpu.c [==[
-    while (atomic_load_explicit(&tp->n_barrier_passed, memory_order_relaxed) == n_passed) {
-        ggml_thread_cpu_relax();
-    }
-]==] [==[
-    for (int spins = 0; atomic_load_explicit(&tp->n_barrier_passed, memory_order_relaxed) == n_passed; spins++) {
-        if (spins < 1000) {
-            ggml_thread_cpu_relax();
-        } else {
-            sched_yield();
-            spins = 900;
-        }
-    }
-]==])
-
 # Puts the patched copies into the targets, which exist when CMake has read the directory.
 function(hob_use_patched)
     file(GLOB_RECURSE patched RELATIVE ${HOB_PATCHED} ${HOB_PATCHED}/*.new)

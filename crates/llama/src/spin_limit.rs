@@ -3,7 +3,7 @@
 //! GNU's OpenMP reads it from the environment before `main`, so it is set before that. On a machine with other work, a thread that
 //! waits for one without a core takes that core from it, and its own default of some milliseconds is a time slice: with two busy
 //! programs on two cores, an answer took 5 to 35 times as long as alone, and takes 2 to 3 times as long with this limit. With a core
-//! for each thread, answers are as fast as before. `native/patches.cmake` has the same for the waits within a step.
+//! for each thread, answers are as fast as before.
 #![expect(unsafe_code, reason = "the environment is set before any Rust code can run")]
 
 use std::ffi::{CStr, c_char, c_int};
