@@ -166,6 +166,35 @@ hob_patch(ggml-cpu/ops.cpp [==[
             for (int64_t q_head = 0; q_head < neq2; q_head++) {
 ]==])
 
+# Threads that wait for each other on a machine with other work: barrier.h says why and how.
+hob_patch(ggml-cpu/ggml-cpu.c
+    "void ggml_barrier(struct ggml_threadpool * tp) {\n"
+    "#include \"barrier.h\"\n\nvoid ggml_barrier(struct ggml_threadpool * tp) {\n")
+hob_patch(ggml-cpu/ggml-cpu.c [==[
+#ifdef GGML_USE_OPENMP
+    #pragma omp barrier
+#else
+]==] [==[
+#if defined(GGML_USE_OPENMP) && !defined(__linux__)
+    #pragma omp barrier
+#else
+]==])
+hob_patch(ggml-cpu/ggml-cpu.c [==[
+        atomic_fetch_add_explicit(&tp->n_barrier_passed, 1, memory_order_seq_cst);
+        return;
+]==] [==[
+        atomic_fetch_add_explicit(&tp->n_barrier_passed, 1, memory_order_seq_cst);
+        hob_wake(&tp->n_barrier_passed);
+        return;
+]==])
+hob_patch(ggml-cpu/ggml-cpu.c [==[
+    while (atomic_load_explicit(&tp->n_barrier_passed, memory_order_relaxed) == n_passed) {
+        ggml_thread_cpu_relax();
+    }
+]==] [==[
+    hob_wait_while(&tp->n_barrier_passed, n_passed);
+]==])
+
 # Puts the patched copies into the targets, which exist when CMake has read the directory.
 function(hob_use_patched)
     file(GLOB_RECURSE patched RELATIVE ${HOB_PATCHED} ${HOB_PATCHED}/*.new)

@@ -48,8 +48,6 @@ mod sampling_threads;
 mod saved_prompts;
 mod schema;
 mod sequence;
-#[cfg(target_os = "linux")]
-mod spin_limit;
 mod step_batch;
 mod stops;
 mod token_choice;

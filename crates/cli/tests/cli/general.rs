@@ -304,21 +304,6 @@ async fn an_invalid_log_filter_is_an_error() {
     assert!(ran.stderr.contains("HOB_LOG"), "{}", ran.stderr);
 }
 
-/// The setting must be there before OpenMP starts, which prints what it has read.
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn compute_threads_that_wait_let_other_programs_run_unless_the_user_decides() {
-    let home = Home::empty();
-    for (set, read) in
-        [(None, "1000"), (Some(("GOMP_SPINCOUNT", "77")), "77"), (Some(("OMP_WAIT_POLICY", "passive")), "0")]
-    {
-        let mut command = home.hob(&["--version"]);
-        command.env("OMP_DISPLAY_ENV", "verbose").envs(set);
-        let ran = finish(command).await;
-        assert!(ran.stderr.contains(&format!("GOMP_SPINCOUNT = '{read}'")), "{}", ran.stderr);
-    }
-}
-
 #[tokio::test]
 async fn completions_contain_the_commands() {
     let home = Home::empty();

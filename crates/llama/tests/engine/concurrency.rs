@@ -1,6 +1,9 @@
 //! Several requests at once, and requests that are given up.
 
+use std::num::NonZero;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{available_parallelism, spawn};
 
 use futures::StreamExt;
 use hob_core::{Delta, Engine, EngineError, GenerateRequest};
@@ -43,6 +46,31 @@ async fn eight_streams_at_once_each_get_their_own_answer() {
     for stream in running {
         stream.await.expect("its own answer");
     }
+}
+
+/// Compute threads whose cores other programs have sleep instead of looking for each other, and are woken.
+#[tokio::test]
+async fn an_answer_on_a_busy_machine_is_the_same() {
+    let dir = models_dir();
+    let engine = LlamaEngine::new(LlamaOptions { threads: 4, ..options(&dir) });
+    let question = ask("What is the capital of France? Answer in one sentence.", 16);
+    let alone = engine.generate(&question).await.expect("an answer").content;
+    assert!(alone.contains("Paris"), "{alone}");
+
+    let is_busy = Arc::new(AtomicBool::new(true));
+    let cores = available_parallelism().map_or(1, NonZero::get);
+    let others: Vec<_> = (0..2 * cores)
+        .map(|_| {
+            let is_busy = Arc::clone(&is_busy);
+            spawn(move || while is_busy.load(Ordering::Relaxed) {})
+        })
+        .collect();
+    let beside_others = engine.generate(&question).await.expect("an answer").content;
+    is_busy.store(false, Ordering::Relaxed);
+    for other in others {
+        other.join().expect("the other work");
+    }
+    assert_eq!(beside_others, alone);
 }
 
 #[tokio::test]
