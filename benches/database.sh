@@ -7,8 +7,9 @@
 #   ./dev bench database claims [--tasks COUNT] [SCHEDULERS...]
 #                                           tasks claimed and finished per second by so many schedulers
 #   ./dev bench database memory [--only-postgres] [SIZE...]
-#                                           indexing and search at these numbers of chunks; a million takes about an hour;
-#                                           --only-postgres leaves SQLite out
+#                                           indexing and search at these numbers of chunks; --only-postgres leaves SQLite out.
+#                                           A million takes about an hour; 20 minutes with --only-postgres, as the only size, on a
+#                                           server with maintenance_work_mem = 2GB
 #
 # The sizes, also for all parts:
 #   $HOB_BENCH_SECONDS      length of a load (3)
