@@ -7,7 +7,7 @@
 #   ./dev bench database claims [--tasks COUNT] [SCHEDULERS...]
 #                                           tasks claimed and finished per second by so many schedulers
 #   ./dev bench database memory [--only-postgres] [SIZE...]
-#                                           indexing and search at these numbers of chunks; --only-postgres leaves SQLite out.
+#                                           indexing and search at these numbers of chunks; --only-postgres skips SQLite.
 #                                           A million takes about an hour; 20 minutes with --only-postgres, as the only size, on a
 #                                           server with maintenance_work_mem = 2GB
 #

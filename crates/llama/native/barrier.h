@@ -1,10 +1,8 @@
 // How the threads that compute a step wait for each other, hundreds of times for every token. Included by ggml-cpu.c.
 //
-// OpenMP's barrier looks for milliseconds whether the others have arrived, and keeps its core. That is fast if every thread has a core.
-// If other programs run too, the one that it waits for may have none. Here, a thread that has looked in vain for a long time looks only
-// for a short time at the next barriers, and then sleeps until the others wake it. Measured on two cores beside two busy programs: an
-// answer of 64 tokens takes 1.3 to 1.9 s instead of 2.4 to 3.8 s, and beside four of them 2.7 s; one of 96 tokens took 15 to 60 s there.
-// On an idle machine it is as fast as OpenMP's: 0.48 s instead of 0.52 s, and for a model with 1B parameters 1.68 s instead of 1.71 s.
+// OpenMP's barrier spins for milliseconds, and keeps its core. That is fast if every thread has a core. If other programs run too, the
+// thread that it waits for may have none. Here, after a long spin in vain, a thread spins only for a short time at the next barriers,
+// and then sleeps until the others wake it.
 #pragma once
 
 #if defined(__linux__)
@@ -12,36 +10,62 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
-    HOB_LONG_LOOK  = 20000,  // about a millisecond
-    HOB_SHORT_LOOK = 500,
-    // Barriers, of some ten tokens, until a thread looks for a long time again.
-    HOB_PATIENCE   = 4096,
+    HOB_LONG_SPIN   = 1000000,  // nanoseconds
+    HOB_SHORT_SPIN  = 25000,
+    HOB_SPIN_CHECK  = 64,    // spins between two looks at the clock
+    // Barriers, of some ten tokens, until a thread tries a long spin again.
+    HOB_SHORT_SPINS = 4096,
 };
 
 // Threads of all models that sleep, or are about to.
 static atomic_int hob_sleepers = 0;
 
-static void hob_wait_while(atomic_int * value, int old) {
-    static _Thread_local int short_looks = 0;
+static inline int64_t hob_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
 
-    const int looks = short_looks > 0 ? HOB_SHORT_LOOK : HOB_LONG_LOOK;
-    if (short_looks > 0) {
-        short_looks--;
-    }
-    for (int i = 0; i < looks; i++) {
-        if (atomic_load_explicit(value, memory_order_relaxed) != old) {
-            return;
+// Whether the value changed within so many nanoseconds.
+static inline bool hob_spin_while(atomic_int * value, int old, int64_t nanoseconds) {
+    int64_t end = 0;
+    for (;;) {
+        for (int i = 0; i < HOB_SPIN_CHECK; i++) {
+            if (atomic_load_explicit(value, memory_order_relaxed) != old) {
+                return true;
+            }
+            ggml_thread_cpu_relax();
         }
-        ggml_thread_cpu_relax();
+        const int64_t now = hob_now();
+        if (end == 0) {
+            end = now + nanoseconds;
+        } else if (now >= end) {
+            return false;
+        }
     }
-    if (short_looks == 0) {
-        short_looks = HOB_PATIENCE;
+}
+
+static inline void hob_wait_while(atomic_int * value, int old) {
+    static _Thread_local int short_spins = 0;
+
+    const bool is_short = short_spins > 0;
+    if (is_short) {
+        short_spins--;
     }
-    // The other side changes the value and then reads this number, so one of both sees the other.
+    if (hob_spin_while(value, old, is_short ? HOB_SHORT_SPIN : HOB_LONG_SPIN)) {
+        return;
+    }
+    if (!is_short) {
+        short_spins = HOB_SHORT_SPINS;
+    }
+    // The other side changes the value and then reads this number, so at least one of the two sees the other's write.
     atomic_fetch_add(&hob_sleepers, 1);
     while (atomic_load(value) == old) {
         syscall(SYS_futex, value, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
@@ -49,7 +73,7 @@ static void hob_wait_while(atomic_int * value, int old) {
     atomic_fetch_sub(&hob_sleepers, 1);
 }
 
-static void hob_wake(atomic_int * value) {
+static inline void hob_wake(atomic_int * value) {
     if (atomic_load(&hob_sleepers) > 0) {
         syscall(SYS_futex, value, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     }
@@ -57,13 +81,13 @@ static void hob_wake(atomic_int * value) {
 
 #else
 
-static void hob_wait_while(atomic_int * value, int old) {
+static inline void hob_wait_while(atomic_int * value, int old) {
     while (atomic_load_explicit(value, memory_order_relaxed) == old) {
         ggml_thread_cpu_relax();
     }
 }
 
-static void hob_wake(atomic_int * value) {
+static inline void hob_wake(atomic_int * value) {
     UNUSED(value);
 }
 

@@ -10,7 +10,7 @@ use hob_sync::Mutex;
 use hob_sync::mpsc::{Receiver, Sender, channel};
 use hob_sync::thread::{Builder, JoinHandle};
 
-/// The least scores for one thread. Waking a thread takes about as long as reading so many.
+/// The least scores for one thread, roughly. Waking a thread takes about as long as reading so many.
 const MIN_SCORES: usize = 1 << 17;
 
 /// The work of one thread.
@@ -44,6 +44,7 @@ impl SamplingThreads {
         // Each thread takes the next task. The first ones begin while the others are woken, and tasks take different times.
         let queue = Mutex::new(tasks.iter_mut());
         let take_and_work = || {
+            // A function, so that the queue is locked only for this.
             let next = || queue.lock().next();
             while let Some(task) = next() {
                 work(task);
@@ -134,7 +135,7 @@ impl Drop for LentParts<'_> {
 
 /// The number of threads for the tasks of a step.
 fn parts(tasks: usize, scores: usize, limit: usize) -> usize {
-    let worthwhile = tasks.saturating_mul(scores).div_ceil(MIN_SCORES);
+    let worthwhile = tasks.saturating_mul(scores).saturating_add(MIN_SCORES / 2) / MIN_SCORES;
     worthwhile.min(tasks).min(limit).max(1)
 }
 

@@ -2,7 +2,6 @@
 
 use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{available_parallelism, spawn};
 
 use futures::StreamExt;
@@ -48,29 +47,20 @@ async fn eight_streams_at_once_each_get_their_own_answer() {
     }
 }
 
-/// Compute threads whose cores other programs have sleep instead of looking for each other, and are woken.
+/// Compute threads that wait for one without a core sleep, and are woken.
 #[tokio::test]
-async fn an_answer_on_a_busy_machine_is_the_same() {
+async fn an_answer_on_a_busy_machine_is_right() {
     let dir = models_dir();
     let engine = LlamaEngine::new(LlamaOptions { threads: 4, ..options(&dir) });
     let question = ask("What is the capital of France? Answer in one sentence.", 16);
-    let alone = engine.generate(&question).await.expect("an answer").content;
-    assert!(alone.contains("Paris"), "{alone}");
-
-    let is_busy = Arc::new(AtomicBool::new(true));
-    let cores = available_parallelism().map_or(1, NonZero::get);
-    let others: Vec<_> = (0..2 * cores)
-        .map(|_| {
-            let is_busy = Arc::clone(&is_busy);
-            spawn(move || while is_busy.load(Ordering::Relaxed) {})
-        })
-        .collect();
-    let beside_others = engine.generate(&question).await.expect("an answer").content;
-    is_busy.store(false, Ordering::Relaxed);
-    for other in others {
-        other.join().expect("the other work");
+    // They end when this is dropped, also if the test fails.
+    let other_work = Arc::new(());
+    for _ in 0..2 * available_parallelism().map_or(1, NonZero::get) {
+        let other_work = Arc::downgrade(&other_work);
+        spawn(move || while other_work.strong_count() > 0 {});
     }
-    assert_eq!(beside_others, alone);
+    let answer = engine.generate(&question).await.expect("an answer").content;
+    assert!(answer.contains("Paris"), "{answer}");
 }
 
 #[tokio::test]

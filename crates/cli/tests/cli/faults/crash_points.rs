@@ -54,11 +54,10 @@ pub async fn serve_until_each(name: &str, crash: Crash, promise: Promise) {
             eprintln!("{line}");
         }
         wrong.extend(found);
-        // The server made fewer changes than that.
+        crashes += 1;
         if !was_ended {
             break;
         }
-        crashes += 1;
         number += stride();
     }
     report(name, crashes, "crashes", wrong.len());

@@ -255,7 +255,11 @@ pub(super) fn build_indexes(store: &PostgresMemoryStore) -> DbResult<()> {
                 model.id
             ))?;
         }
-        // Until the server has counted the vectors, it may compare all of them instead of using the index.
+        Ok(())
+    })?;
+    // Until the server has counted the vectors, it may compare all of them instead of using the index.
+    store.database.write(|transaction| {
+        transaction.wait_without_limit()?;
         transaction.run_script("ANALYZE memory_vector")
     })
 }

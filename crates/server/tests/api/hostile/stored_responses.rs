@@ -156,7 +156,7 @@ async fn clients_that_leave_while_a_run_begins_leave_no_run_behind() {
     for client in &mut clients {
         client.half_close().await;
     }
-    // A client that the server has not missed yet when its run is stored would get the id, and the run would go on.
+    // A run whose client's disconnect the server has not noticed when it is stored would continue.
     for client in &mut clients {
         assert_eq!(client.rest().await, "");
     }
