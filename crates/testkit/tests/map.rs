@@ -1,6 +1,8 @@
-//! Keeps `docs/map.md` true: every file and every test it names exists.
+//! Keeps `docs/map.md` true: every feature has one row, and every file and every test it names exists.
 
 #![expect(clippy::unwrap_used, reason = "a file that cannot be read is a failed test")]
+
+use std::collections::HashSet;
 
 use hob_testkit::repository::root;
 
@@ -28,6 +30,14 @@ fn rows() -> Vec<Row> {
             Row { feature: cells[0].to_owned(), files: quoted(cells[1]), tests: quoted(cells[2]) }
         })
         .collect()
+}
+
+#[test]
+fn every_feature_has_one_row() {
+    let mut known = HashSet::new();
+    for row in rows() {
+        assert!(known.insert(row.feature.clone()), "'{}' has two rows", row.feature);
+    }
 }
 
 #[test]
