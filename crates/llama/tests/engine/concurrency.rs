@@ -59,7 +59,7 @@ async fn an_answer_on_a_busy_machine_is_right() {
         let other_work = Arc::downgrade(&other_work);
         spawn(move || while other_work.strong_count() > 0 {});
     }
-    let answer = engine.generate(&question).await.expect("an answer").content;
+    let answer = engine.generate(&question).await.expect("an answer").answer.content;
     assert!(answer.contains("Paris"), "{answer}");
 }
 
