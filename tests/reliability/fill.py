@@ -53,7 +53,7 @@ def of_fuzz(run):
 
 
 def of_faults(run):
-    return {f"faults.{run['name']}": f"{run['count']} {run['unit']}, {run['failures']} failures"}
+    return {f"faults.{run['name']}": f"{run['count']:,} {run['unit']}, {run['failures']} failures"}
 
 
 def of_soak(run):
