@@ -38,7 +38,7 @@ const COMMON_MARKS: [&str; 4] = ["<tool_call>", "</tool_call>", THOUGHT_MARK, "<
 const RANK_POOLING: &str = "4";
 
 /// The most threads that choose tokens. More would hardly be faster: waking them takes as long as the choices.
-const MAX_SAMPLING_THREADS: usize = 16;
+const MAX_SAMPLING_THREADS: usize = 8;
 
 /// Short texts per batch.
 const EMBED_BATCH: usize = 64;
