@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::legacy_logprobs;
 use super::tool_calls::WireCall;
 use crate::wire::deltas::DecodeError;
+use crate::wire::token_count;
 
 #[derive(Deserialize)]
 struct Completion {
@@ -54,28 +55,28 @@ struct WireAnswer {
 /// Token counts. A missing count is zero.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct WireUsage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::or_zero")]
     prompt_tokens: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::or_zero")]
     completion_tokens: u64,
     #[serde(default)]
     prompt_tokens_details: Option<PromptDetails>,
     #[serde(default)]
     completion_tokens_details: Option<CompletionDetails>,
     /// Where SGLang has it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     reasoning_tokens: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct PromptDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     cached_tokens: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct CompletionDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     reasoning_tokens: Option<u64>,
 }
 

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::wire::deltas::DecodeError;
+use crate::wire::token_count;
 
 #[derive(Deserialize)]
 struct WireMessage {
@@ -50,13 +51,13 @@ enum Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub(super) struct WireUsage {
     /// Without the tokens that were read from or written to the cache.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     cache_creation_input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     output_tokens: Option<u64>,
 }
 
