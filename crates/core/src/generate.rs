@@ -270,6 +270,9 @@ impl FinishReason {
     }
 }
 
+/// The most tokens of a call that are believed. No call has so many, and those of millions of calls can be added up.
+const MOST_TOKENS: u64 = 1 << 40;
+
 /// Tokens read and written, and what the engine reports about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
@@ -299,6 +302,18 @@ impl Usage {
             // A model that was loaded for one was loaded for the other.
             load_time: one.load_time.max(other.load_time),
         })
+    }
+
+    /// The same with counts that can be added up, also those of an engine that counts nonsense.
+    pub fn plausible(self) -> Self {
+        let most = |tokens: u64| tokens.min(MOST_TOKENS);
+        Usage {
+            prompt_tokens: most(self.prompt_tokens),
+            completion_tokens: most(self.completion_tokens),
+            cached_tokens: self.cached_tokens.map(most),
+            reasoning_tokens: self.reasoning_tokens.map(most),
+            load_time: self.load_time,
+        }
     }
 
     pub fn total_tokens(&self) -> u64 {
@@ -484,6 +499,8 @@ mod tests {
             load_time: None,
         };
         assert_eq!(usage.total_tokens(), u64::MAX);
+        assert_eq!(usage.plausible().prompt_tokens, MOST_TOKENS);
+        assert_eq!(usage.plausible().completion_tokens, 1);
     }
 
     #[test]
