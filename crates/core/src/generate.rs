@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::answer_order::{LaterThought, Stretch};
+use crate::finish_reason::FinishReason;
 use crate::message::{Message, ToolCall};
 use crate::reasoning::SealedReasoning;
 
@@ -232,42 +233,6 @@ pub fn is_documented_message_field(field: &str) -> bool {
             | "refusal"
             | "thinking_blocks"
     )
-}
-
-/// Why an answer ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FinishReason {
-    Stop,
-    /// One of the caller's stop sequences, where the engine says which.
-    StopSequence(String),
-    Length,
-    ToolCalls,
-    ContentFilter,
-    /// A reason that only this engine has, passed on unchanged.
-    Other(String),
-}
-
-impl FinishReason {
-    pub fn as_str(&self) -> &str {
-        match self {
-            FinishReason::Stop | FinishReason::StopSequence(_) => "stop",
-            FinishReason::Length => "length",
-            FinishReason::ToolCalls => "tool_calls",
-            FinishReason::ContentFilter => "content_filter",
-            FinishReason::Other(word) => word,
-        }
-    }
-
-    /// Reads the words of the chat-completions format.
-    pub fn parse(word: &str) -> Self {
-        match word {
-            "stop" => FinishReason::Stop,
-            "length" => FinishReason::Length,
-            "tool_calls" | "function_call" => FinishReason::ToolCalls,
-            "content_filter" => FinishReason::ContentFilter,
-            other => FinishReason::Other(other.to_owned()),
-        }
-    }
 }
 
 /// The most tokens of a call that are believed. No call has so many, and those of millions of calls can be added up.
@@ -501,12 +466,5 @@ mod tests {
         assert_eq!(usage.total_tokens(), u64::MAX);
         assert_eq!(usage.plausible().prompt_tokens, MOST_TOKENS);
         assert_eq!(usage.plausible().completion_tokens, 1);
-    }
-
-    #[test]
-    fn finish_reasons_survive_a_round_trip() {
-        for word in ["stop", "length", "tool_calls", "content_filter", "eos_weird"] {
-            assert_eq!(FinishReason::parse(word).as_str(), word);
-        }
     }
 }

@@ -105,10 +105,7 @@ impl Piece {
             deltas.push_back(Delta::Text(TextDelta { choice: 0, text, logprobs }));
         }
         if self.stop {
-            let reason = match self.stop_type.as_deref() {
-                Some("limit") => FinishReason::Length,
-                _ => FinishReason::Stop,
-            };
+            let reason = self.stop_type.as_deref().map_or(FinishReason::Stop, FinishReason::parse);
             let usage =
                 self.tokens_evaluated.zip(self.tokens_predicted).map(|(prompt_tokens, written)| Usage {
                     prompt_tokens,

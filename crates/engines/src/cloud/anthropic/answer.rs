@@ -92,14 +92,9 @@ impl From<WireUsage> for Usage {
 }
 
 pub(super) fn finish_reason(word: &str, stop_sequence: Option<String>) -> FinishReason {
-    match word {
-        "end_turn" => FinishReason::Stop,
-        "stop_sequence" => stop_sequence.map_or(FinishReason::Stop, FinishReason::StopSequence),
-        // The second is the model's own limit, not the caller's. Both cut the answer off.
-        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
-        "tool_use" => FinishReason::ToolCalls,
-        "refusal" => FinishReason::ContentFilter,
-        other => FinishReason::Other(other.to_owned()),
+    match (word, stop_sequence) {
+        ("stop_sequence", Some(stop)) => FinishReason::StopSequence(stop),
+        _ => FinishReason::parse(word),
     }
 }
 

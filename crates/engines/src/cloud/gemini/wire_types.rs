@@ -99,11 +99,8 @@ impl From<WireUsage> for Usage {
 
 /// Google has no separate finish reason for an answer that ends in calls.
 pub(super) fn finish_reason(word: &str, has_calls: bool) -> FinishReason {
-    match word {
-        "STOP" if has_calls => FinishReason::ToolCalls,
-        "STOP" => FinishReason::Stop,
-        "MAX_TOKENS" => FinishReason::Length,
-        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => FinishReason::ContentFilter,
-        other => FinishReason::Other(other.to_ascii_lowercase()),
+    match FinishReason::parse(word) {
+        FinishReason::Stop if has_calls => FinishReason::ToolCalls,
+        reason => reason,
     }
 }
