@@ -88,7 +88,9 @@ pub use model_reason::ModelReason;
 pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
 pub use prefill::{CONTINUE_FINAL_MESSAGE, PREFILL};
 pub use random_id::{fill_random, random_id};
-pub use reasoning::{REASONING_CONTENT, REASONING_EFFORT, ReasoningSeal, SealedReasoning, THINKING_BLOCKS};
+pub use reasoning::{
+    REASONING_CONTENT, REASONING_EFFORT, ReasoningSeal, SealedReasoning, THINKING_BLOCKS, is_reasoning_field,
+};
 pub use rerank::{RelevanceScore, RerankRequest, Reranking};
 pub use secret_paths::is_secret;
 pub use sources_line::{sources_line, with_sources};
