@@ -482,6 +482,7 @@ async fn start_managed(config: &Config, wishes: &AppOptions) -> Result<Option<Ma
     let options = ManagedOptions {
         model: llamacpp.model_path.clone(),
         args: llamacpp.args.clone(),
+        start_timeout: llamacpp.start_timeout,
         ..ManagedOptions::new(binary, &llamacpp.server.host)
     };
     match ManagedServer::start(options).await {

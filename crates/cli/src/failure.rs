@@ -145,8 +145,9 @@ fn remedy_of_managed(error: &ManagedError) -> &'static str {
         ManagedError::Start(_) => {
             "Correct [engine.llamacpp] binary_path, or leave it empty and start the server yourself"
         }
-        ManagedError::Ended { .. } | ManagedError::NotReady { .. } => {
-            "Check [engine.llamacpp] model_path and args"
+        ManagedError::Ended { .. } => "Check [engine.llamacpp] model_path and args",
+        ManagedError::NotReady { .. } => {
+            "Set [engine.llamacpp] start_timeout to more seconds if the model is still loading, or check model_path and args"
         }
     }
 }
@@ -213,6 +214,16 @@ mod tests {
         ] {
             assert_eq!(explain(&error.into()), advice);
         }
+    }
+
+    #[test]
+    fn a_server_that_is_not_ready_in_time_has_a_setting_for_it() {
+        let error = ManagedError::NotReady {
+            binary: "llama-server".into(),
+            after: std::time::Duration::from_secs(120),
+            stderr: String::new(),
+        };
+        assert!(remedy_of_managed(&error).contains("[engine.llamacpp] start_timeout"));
     }
 
     #[test]

@@ -200,6 +200,8 @@ pub struct LlamacppConfig {
     pub model_path: Option<PathBuf>,
     /// Further arguments to start it with.
     pub args: Vec<String>,
+    /// How long it may take until it is ready.
+    pub start_timeout: Duration,
 }
 
 impl Default for LlamacppConfig {
@@ -209,13 +211,14 @@ impl Default for LlamacppConfig {
             binary_path: None,
             model_path: None,
             args: Vec::new(),
+            start_timeout: TIMEOUT,
         }
     }
 }
 
 impl Section for LlamacppConfig {
     fn keys<K: Keys>(&mut self, keys: &mut K) {
-        let LlamacppConfig { server, binary_path, model_path, args } = self;
+        let LlamacppConfig { server, binary_path, model_path, args, start_timeout } = self;
         server.keys(keys);
         keys.key(
             "binary_path",
@@ -234,6 +237,12 @@ impl Section for LlamacppConfig {
             args,
             TEXTS,
             "Additional arguments for that llama-server, such as [\"--ctx-size\", \"8192\"].",
+        );
+        keys.key(
+            "start_timeout",
+            start_timeout,
+            SECONDS,
+            "Seconds that llama-server may take until it is ready. Large models take long to load.",
         );
     }
 }

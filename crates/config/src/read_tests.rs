@@ -104,6 +104,7 @@ fn the_defaults_are_the_documented_ones() {
     engine.llamacpp.binary_path = ""
     engine.llamacpp.model_path = ""
     engine.llamacpp.args = []
+    engine.llamacpp.start_timeout = 120.0
     engine.litellm.host = "http://localhost:4000"
     engine.litellm.hosts = []
     engine.litellm.discover = ""
@@ -235,6 +236,7 @@ fn values_of_the_file_are_resolved() {
         timeout = 300
         [engine.llamacpp]
         binary_path = '~/bin/llama-server'
+        start_timeout = 900
         args = ['--ctx-size', '8192']
         [channel]
         default_agent = 'openhands'
@@ -251,6 +253,7 @@ fn values_of_the_file_are_resolved() {
     assert_eq!(config.engine.vllm.timeout, Duration::from_secs(300));
     assert_eq!(config.engine.llamacpp.binary_path.as_deref(), Some(Path::new("/home/ann/bin/llama-server")));
     assert_eq!(config.engine.llamacpp.args, ["--ctx-size", "8192"]);
+    assert_eq!(config.engine.llamacpp.start_timeout, Duration::from_secs(900));
     assert_eq!(config.channel.default_agent, Some(AgentName::Codeact));
     assert!(config.channel.whatsapp.assistant_has_own_number);
 }

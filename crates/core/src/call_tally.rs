@@ -27,8 +27,9 @@ impl CallTally {
     /// Adds a call that has ended.
     pub fn add(&self, model: &str, usage: Usage) {
         *self.model.lock().unwrap_or_else(PoisonError::into_inner) = Some(model.to_owned());
-        self.prompt_tokens.fetch_add(usage.prompt_tokens, Ordering::Relaxed);
-        self.completion_tokens.fetch_add(usage.completion_tokens, Ordering::Relaxed);
+        let Usage { prompt_tokens, completion_tokens, .. } = usage.plausible();
+        self.prompt_tokens.fetch_add(prompt_tokens, Ordering::Relaxed);
+        self.completion_tokens.fetch_add(completion_tokens, Ordering::Relaxed);
     }
 
     /// The model that answered last; `None` if no model was asked.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::answer_order::{LaterThought, Stretch};
+use crate::finish_reason::FinishReason;
 use crate::message::{Message, ToolCall};
 use crate::reasoning::SealedReasoning;
 
@@ -234,41 +235,8 @@ pub fn is_documented_message_field(field: &str) -> bool {
     )
 }
 
-/// Why an answer ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FinishReason {
-    Stop,
-    /// One of the caller's stop sequences, where the engine says which.
-    StopSequence(String),
-    Length,
-    ToolCalls,
-    ContentFilter,
-    /// A reason that only this engine has, passed on unchanged.
-    Other(String),
-}
-
-impl FinishReason {
-    pub fn as_str(&self) -> &str {
-        match self {
-            FinishReason::Stop | FinishReason::StopSequence(_) => "stop",
-            FinishReason::Length => "length",
-            FinishReason::ToolCalls => "tool_calls",
-            FinishReason::ContentFilter => "content_filter",
-            FinishReason::Other(word) => word,
-        }
-    }
-
-    /// Reads the words of the chat-completions format.
-    pub fn parse(word: &str) -> Self {
-        match word {
-            "stop" => FinishReason::Stop,
-            "length" => FinishReason::Length,
-            "tool_calls" | "function_call" => FinishReason::ToolCalls,
-            "content_filter" => FinishReason::ContentFilter,
-            other => FinishReason::Other(other.to_owned()),
-        }
-    }
-}
+/// The most tokens of a call that are believed. No call has so many, and those of millions of calls can be added up.
+const MOST_TOKENS: u64 = 1 << 40;
 
 /// Tokens read and written, and what the engine reports about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -299,6 +267,18 @@ impl Usage {
             // A model that was loaded for one was loaded for the other.
             load_time: one.load_time.max(other.load_time),
         })
+    }
+
+    /// The same with counts that can be added up, also those of an engine that counts nonsense.
+    pub fn plausible(self) -> Self {
+        let most = |tokens: u64| tokens.min(MOST_TOKENS);
+        Usage {
+            prompt_tokens: most(self.prompt_tokens),
+            completion_tokens: most(self.completion_tokens),
+            cached_tokens: self.cached_tokens.map(most),
+            reasoning_tokens: self.reasoning_tokens.map(most),
+            load_time: self.load_time,
+        }
     }
 
     pub fn total_tokens(&self) -> u64 {
@@ -484,12 +464,7 @@ mod tests {
             load_time: None,
         };
         assert_eq!(usage.total_tokens(), u64::MAX);
-    }
-
-    #[test]
-    fn finish_reasons_survive_a_round_trip() {
-        for word in ["stop", "length", "tool_calls", "content_filter", "eos_weird"] {
-            assert_eq!(FinishReason::parse(word).as_str(), word);
-        }
+        assert_eq!(usage.plausible().prompt_tokens, MOST_TOKENS);
+        assert_eq!(usage.plausible().completion_tokens, 1);
     }
 }

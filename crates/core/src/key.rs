@@ -275,7 +275,8 @@ pub trait CallReservation: Send + Sync {
     /// The call has ended, however it ended, and used this.
     fn settle(self: Box<Self>, usage: Usage);
 
-    /// The call was cancelled, broke off or timed out before it said anything. It may have used all that is reserved, so all of it counts.
+    /// The call was cancelled, broke off or timed out before it said anything, or its answer cannot be read. It may have used all that
+    /// is reserved, so all of it counts.
     fn keep(self: Box<Self>);
 }
 

@@ -18,6 +18,7 @@ pub mod embed;
 pub mod engine;
 pub mod engine_error;
 pub mod event;
+mod finish_reason;
 pub mod generate;
 mod host_discovery;
 pub mod key;
@@ -67,10 +68,11 @@ pub use embed::{Cut, EmbedInputs, EmbedRequest, Embeddings, Overlong};
 pub use engine::Engine;
 pub use engine_error::EngineError;
 pub use event::{Event, EventBus, PublishedEvent, RunEvents, Subscription};
+pub use finish_reason::FinishReason;
 pub use generate::{
-    Answer, AnswerDefaults, AnswerWarning, FinishReason, GenerateRequest, Generation, InvalidValue,
-    JsonSchema, MaxTokens, ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition,
-    Usage, is_annotation, is_documented_field, is_documented_message_field,
+    Answer, AnswerDefaults, AnswerWarning, GenerateRequest, Generation, InvalidValue, JsonSchema, MaxTokens,
+    ReplyMode, ResponseFormat, Sampling, Temperature, ToolChoice, ToolDefinition, Usage, is_annotation,
+    is_documented_field, is_documented_message_field,
 };
 pub use host_discovery::{HostDiscovery, HostRecords, NotDiscovery};
 pub use key::{
@@ -86,7 +88,9 @@ pub use model_reason::ModelReason;
 pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
 pub use prefill::{CONTINUE_FINAL_MESSAGE, PREFILL};
 pub use random_id::{fill_random, random_id};
-pub use reasoning::{REASONING_CONTENT, REASONING_EFFORT, ReasoningSeal, SealedReasoning, THINKING_BLOCKS};
+pub use reasoning::{
+    REASONING_CONTENT, REASONING_EFFORT, ReasoningSeal, SealedReasoning, THINKING_BLOCKS, is_reasoning_field,
+};
 pub use rerank::{RelevanceScore, RerankRequest, Reranking};
 pub use secret_paths::is_secret;
 pub use sources_line::{sources_line, with_sources};

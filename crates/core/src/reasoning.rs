@@ -10,6 +10,11 @@ pub const REASONING_EFFORT: &str = "reasoning_effort";
 /// The field of a message that carries such reasoning, under the name that LiteLLM gave it.
 pub const THINKING_BLOCKS: &str = "thinking_blocks";
 
+/// Whether a field of a message has what a model thought, under any of the names that engines give it.
+pub fn is_reasoning_field(name: &str) -> bool {
+    matches!(name, REASONING_CONTENT | THINKING_BLOCKS | "reasoning" | "reasoning_details" | "thinking")
+}
+
 /// What ends a block of reasoning in a stream, or replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReasoningSeal {

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::answer_order::{LaterThought, Stretch};
 use crate::engine_error::EngineError;
-use crate::generate::{Answer, AnswerWarning, FinishReason, Generation, Usage};
+use crate::finish_reason::FinishReason;
+use crate::generate::{Answer, AnswerWarning, Generation, Usage};
 use crate::message::ToolCall;
 use crate::reasoning::{ReasoningSeal, SealedReasoning};
 

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::generate::{AnswerWarning, GenerateRequest, is_annotation, is_documented_field};
+use crate::reasoning::is_reasoning_field;
 
 /// Fields that some engine documents beyond the chat-completions API. They change the answer, so an engine without them must not
 /// pass over them.
@@ -98,9 +99,7 @@ pub fn unplaced_field(name: &str, value: &Value) -> Unplaced {
 pub fn unplaced_message_field(name: &str, value: &Value) -> Unplaced {
     match name {
         _ if says_nothing(value) => Unplaced::LeftOut,
-        "reasoning" | "reasoning_content" | "reasoning_details" | "thinking" | "thinking_blocks" => {
-            Unplaced::LeftOut
-        }
+        _ if is_reasoning_field(name) => Unplaced::LeftOut,
         // These contain output of the model.
         "audio" | "function_call" => Unplaced::Unsupported,
         _ => Unplaced::Ignored,

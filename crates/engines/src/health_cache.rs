@@ -18,10 +18,10 @@ const FRESH_FOR: Duration = Duration::from_secs(4);
 /// How long a reader waits for the first result of an engine.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
-/// Whether any of these engines answers. Does not wait for the others.
-pub(crate) async fn is_any_healthy<'a>(engines: impl Iterator<Item = &'a dyn Engine>) -> bool {
-    let probes: FuturesUnordered<_> = engines.map(|engine| engine.health()).collect();
-    probes.any(std::future::ready).await
+/// Whether any of these checks finds an engine that answers. Does not wait for the others.
+pub(crate) async fn is_any_healthy(checks: impl Iterator<Item: Future<Output = bool>>) -> bool {
+    let checks: FuturesUnordered<_> = checks.collect();
+    checks.any(std::future::ready).await
 }
 
 /// The last known health of several engines.

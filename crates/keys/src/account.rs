@@ -223,7 +223,7 @@ impl Account {
             if used < reserved {
                 // What is left of a window that is over is of no use.
                 if is_current {
-                    meter.share += reserved - used;
+                    meter.share = meter.share.saturating_add(reserved - used);
                 }
                 continue;
             }
@@ -233,7 +233,7 @@ impl Account {
             let amount = more - from_share;
             if amount > 0 && meter.source == ShareSource::Leased {
                 if is_current {
-                    meter.taken += amount;
+                    meter.taken = meter.taken.saturating_add(amount);
                 }
                 add_overdraft(&mut self.overdrafts, Overdraft { quota: meter.quota, window, amount });
             }
@@ -243,7 +243,7 @@ impl Account {
     /// The store has leased this. `taken` is what all servers have, this lease included.
     pub(crate) fn add_share(&mut self, quota: Quota, window: i64, granted: u64, taken: u64) {
         if let Some(meter) = self.meter(quota, window) {
-            meter.share += granted;
+            meter.share = meter.share.saturating_add(granted);
             meter.taken = taken;
         }
     }
@@ -318,7 +318,7 @@ impl Account {
             .iter()
             .filter(|over| is_it(over.quota, over.window))
             .map(|over| over.amount)
-            .sum();
+            .fold(0, u64::saturating_add);
         (share, over)
     }
 

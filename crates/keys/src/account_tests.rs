@@ -204,3 +204,16 @@ proptest! {
         prop_assert_eq!(leased + over, spent + share);
     }
 }
+
+#[test]
+fn an_engine_that_counts_nonsense_uses_a_limit_up_and_breaks_nothing() {
+    let mut account = account(&[(PER_DAY, ShareSource::Leased), (PER_MINUTE, ShareSource::Own)]);
+    let day = PER_DAY.period.window(noon());
+    for _ in 0..2 {
+        let reserved = account.reserve_nothing(noon());
+        account.settle(reserved, tokens(u64::MAX));
+    }
+    assert_eq!(account.unsettled(PER_DAY, day), (0, u64::MAX));
+    assert!(reserve(&mut account, 1, after(1)).is_err());
+    assert_eq!(account.own_usage(PER_MINUTE, after(1)), Some(PER_MINUTE.limit));
+}

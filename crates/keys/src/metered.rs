@@ -148,7 +148,7 @@ impl Metered {
             return used;
         }
         let (share, over) = account.unsettled(quota, quota.period.window(now));
-        (taken + over).saturating_sub(share)
+        taken.saturating_add(over).saturating_sub(share)
     }
 
     /// Writes what is not written, and gives shares back. Blocks.

@@ -67,7 +67,7 @@ pub(crate) enum Cost {
 impl<'a> Entry<'a> {
     pub(crate) fn of(inference: &'a Inference, prices: &Prices) -> Self {
         let (outcome, finish_reason, error) = match &inference.ending {
-            InferenceEnd::Complete(reason) => (CallOutcome::Complete, Some(reason.as_str()), None),
+            InferenceEnd::Complete(reason) => (CallOutcome::Complete, Some(reason.recorded()), None),
             InferenceEnd::Cancelled => (CallOutcome::Cancelled, None, None),
             InferenceEnd::Failed(words) => (CallOutcome::Failed, None, Some(words.as_str())),
         };

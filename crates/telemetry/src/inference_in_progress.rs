@@ -10,7 +10,8 @@ use futures::Stream;
 use hob_core::token_estimate::tokens_of;
 use hob_core::{
     Answer, CallReservation, CallTally, Delta, DeltaStream, EngineError, Event, FinishReason, Generation,
-    GenerationStream, KeyGrant, MediaStream, RequestSource, RunEvents, TraceParent, Usage,
+    GenerationStream, KeyGrant, MediaStream, ReasoningSeal, RequestSource, RunEvents, SealedReasoning,
+    TraceParent, Usage,
 };
 use hob_net::chosen_host::{HostNote, noting_host};
 use hob_net::trace_context::within;
@@ -40,11 +41,18 @@ pub struct RecordContext {
     pub details: CallDetails,
 }
 
-/// Bytes of an answer: text, reasoning and calls.
+/// The codes of errors by which a provider says that it read the prompt and withholds the answer.
+const FILTERED: [&str; 2] = ["content_filter", "content_policy_violation"];
+
+/// Bytes of an answer: text, reasoning, also that which only its provider can read, and calls.
 fn written(answer: &Answer) -> u64 {
     let thought = answer.reasoning.as_ref().map_or(0, String::len);
-    let calls: usize = answer.tool_calls.iter().map(|call| call.arguments.len()).sum();
-    (answer.content.len() + thought + calls) as u64
+    let hidden = answer.sealed_reasoning.iter().map(|sealed| match sealed {
+        SealedReasoning::Redacted { data } => data.len(),
+        SealedReasoning::Signed { .. } => 0,
+    });
+    let calls = answer.tool_calls.iter().map(|call| call.arguments.len());
+    (answer.content.len() + thought + hidden.chain(calls).sum::<usize>()) as u64
 }
 
 /// An inference in progress. If dropped before it is settled, it was cancelled.
@@ -123,38 +131,50 @@ impl InferenceInProgress {
         self.settle(InferenceEnd::Complete(FinishReason::Stop));
     }
 
-    /// The usage, and whether it is an estimate.
+    /// The usage, and whether it is an estimate. An engine that reports no tokens for a prompt has not counted.
     fn counted(&self) -> (Usage, bool) {
         match self.usage {
-            Some(usage) => (usage, false),
-            None => {
-                let completion_tokens = tokens_of(self.written);
-                (
-                    Usage {
-                        prompt_tokens: self.prompt_estimate,
-                        completion_tokens,
-                        cached_tokens: None,
-                        reasoning_tokens: None,
-                        load_time: None,
-                    },
-                    true,
-                )
+            Some(usage) if usage.total_tokens() > 0 || self.prompt_estimate == 0 => {
+                (usage.plausible(), false)
+            }
+            uncounted => {
+                let usage = Usage {
+                    prompt_tokens: self.prompt_estimate,
+                    completion_tokens: tokens_of(self.written),
+                    cached_tokens: None,
+                    reasoning_tokens: None,
+                    load_time: uncounted.and_then(|usage| usage.load_time),
+                };
+                (usage.plausible(), true)
             }
         }
     }
 
     pub(crate) fn fail(&mut self, error: &EngineError) {
         self.span.fail(error_type(error));
-        if matches!(error, EngineError::Timeout { .. } | EngineError::Interrupted { .. }) {
-            self.keep_reservation();
+        match error {
+            EngineError::Timeout { .. } | EngineError::Interrupted { .. } | EngineError::Malformed { .. } => {
+                self.keep_reservation()
+            }
+            EngineError::Refused { code: Some(code), .. } if FILTERED.contains(&code.as_str()) => {
+                let (usage, _) = self.counted();
+                if let Some(reservation) = self.reservation.take() {
+                    reservation.settle(usage);
+                }
+            }
+            _ => {}
         }
         self.settle(InferenceEnd::Failed(error.to_string()));
     }
 
-    /// Counts all that is reserved for a question that went out and has no answer: a provider may have written one, and charges for it.
+    /// Whether the question went out and nothing says how much of an answer there is: a provider may have written one, and charges for it.
+    fn is_unanswered(&self) -> bool {
+        self.written == 0 && self.usage.is_none()
+    }
+
+    /// Counts all that is reserved for a question without an answer.
     fn keep_reservation(&mut self) {
-        if self.first_token.is_none()
-            && self.usage.is_none()
+        if self.is_unanswered()
             && let Some(reservation) = self.reservation.take()
         {
             reservation.keep();
@@ -172,8 +192,7 @@ impl InferenceInProgress {
             match (&ending, self.first_token, self.usage) {
                 // An engine that refused, or that was not reached, used nothing.
                 (InferenceEnd::Failed(_), None, None) => drop(reservation),
-                // It may have written a whole answer, which a provider charges for.
-                (InferenceEnd::Cancelled, None, None) => reservation.keep(),
+                (InferenceEnd::Cancelled, ..) if self.is_unanswered() => reservation.keep(),
                 _ => reservation.settle(usage),
             }
         }
@@ -232,6 +251,9 @@ impl InferenceInProgress {
             Delta::Text(piece) => self.written += piece.text.len() as u64,
             Delta::Reasoning { text, .. } => self.written += text.len() as u64,
             Delta::ToolCall(piece) => self.written += piece.arguments.len() as u64,
+            Delta::ReasoningSeal { seal: ReasoningSeal::Redacted(data), .. } => {
+                self.written += data.len() as u64;
+            }
             Delta::Step(_) | Delta::ReasoningSeal { .. } => {}
             Delta::Finish { reason, .. } => self.finish_reason = Some(reason.clone()),
             Delta::Done { usage } => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use async_trait::async_trait;
-use hob_core::token_estimate::{prompt_tokens, tokens_of};
+use hob_core::token_estimate::{tokens_of, whole_prompt_tokens};
 use hob_core::{
     AnswerDefaults, CompletionRequest, DetokenizeRequest, EmbedInputs, EmbedRequest, Embeddings, Engine,
     EngineError, Event, GenerateRequest, Generation, GenerationStream, MaxTokens, MediaAnswer, MediaRequest,
@@ -158,17 +158,15 @@ impl Engine for RecordedEngine {
     }
 
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        let begun =
-            self.begin(Operation::Generate, &request.model, prompt_tokens(request), answer_limit(request));
-        let inference = begun.await?;
+        let (prompt, limit) = (whole_prompt_tokens(request), answer_limit(request));
+        let inference = self.begin(Operation::Generate, &request.model, prompt, limit).await?;
         let request = lowered(request, &inference);
         inference.whole(self.engine.generate(&request)).await
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        let begun =
-            self.begin(Operation::Stream, &request.model, prompt_tokens(request), answer_limit(request));
-        let inference = begun.await?;
+        let (prompt, limit) = (whole_prompt_tokens(request), answer_limit(request));
+        let inference = self.begin(Operation::Stream, &request.model, prompt, limit).await?;
         let request = lowered(request, &inference);
         inference.streamed(self.engine.stream(&request)).await
     }

@@ -4,7 +4,7 @@ use futures::StreamExt;
 use futures::future::Either;
 use hob_core::{
     CallReservation, CallerRole, CollectionSet, Delta, FinishReason, KeyGrant, LimitAnswer, Message, Reach,
-    RequestSource, Role, RunEvents, RunningRequest, Spending,
+    ReasoningSeal, RequestSource, Role, RunEvents, RunningRequest, Spending, ToolCallDelta, ToolDefinition,
 };
 use hob_testkit::ScriptedEngine;
 use parking_lot::Mutex;
@@ -30,16 +30,17 @@ impl Notebook {
     }
 }
 
-/// Notes how each reservation ends.
+/// Notes how each reservation ends, and for which prompt it was made.
 #[derive(Clone, Default)]
-struct Reservations(Arc<Mutex<Vec<&'static str>>>);
+struct Reservations(Arc<Mutex<Vec<&'static str>>>, Arc<Mutex<Vec<u64>>>);
 
 impl Spending for Reservations {
     fn begin_request(&self) -> LimitAnswer<'_, RunningRequest> {
         Either::Left(ready(Ok(RunningRequest(Box::new(())))))
     }
 
-    fn reserve<'a>(&'a self, _call: PlannedCall<'a>) -> LimitAnswer<'a, Box<dyn CallReservation>> {
+    fn reserve<'a>(&'a self, call: PlannedCall<'a>) -> LimitAnswer<'a, Box<dyn CallReservation>> {
+        self.1.lock().push(call.prompt_tokens);
         let reserved: Box<dyn CallReservation> = Box::new(Reserved { ends: self.clone(), how: "given back" });
         Either::Left(ready(Ok(reserved)))
     }
@@ -195,20 +196,24 @@ async fn failures_are_recorded_before_and_in_the_middle_of_an_answer() {
 async fn a_call_without_an_answer_that_a_provider_may_charge_for_keeps_its_reservation() {
     let engine = || "scripted".to_owned();
     let after = std::time::Duration::from_secs(1);
-    let refused = EngineError::Refused {
+    let refused = |code: Option<&str>| EngineError::Refused {
         engine: engine(),
-        status: 500,
+        status: 400,
         message: "no".into(),
-        code: None,
+        code: code.map(str::to_owned),
         param: None,
         retry_after: None,
     };
     for (failure, expected) in [
         (Some(EngineError::Timeout { engine: engine(), after }), "kept"),
         (Some(EngineError::Interrupted { engine: engine(), reason: "cable".into() }), "kept"),
+        // It cannot be read, but it was written.
+        (Some(EngineError::Malformed { engine: engine(), reason: "no JSON".into() }), "kept"),
         // A stream that ends without a word.
         (None, "kept"),
-        (Some(refused), "given back"),
+        (Some(refused(None)), "given back"),
+        // A filter reads the prompt first.
+        (Some(refused(Some("content_filter"))), "settled"),
         (
             Some(EngineError::Unreachable { engine: engine(), address: "a".into(), reason: "b".into() }),
             "given back",
@@ -222,6 +227,69 @@ async fn a_call_without_an_answer_that_a_provider_may_charge_for_keeps_its_reser
         let _: Vec<_> = engine.stream(&asking()).await.unwrap().deltas.collect().await;
         assert_eq!(*ends.0.lock(), [expected], "{what}");
     }
+}
+
+#[tokio::test]
+async fn a_stream_that_a_caller_leaves_counts_with_what_was_written_or_with_what_was_reserved() {
+    let named = ToolCallDelta { name: Some("add".into()), ..ToolCallDelta::default() };
+    let hidden = ReasoningSeal::Redacted("AAAA".into());
+    for (first, expected) in [
+        (Delta::text("word"), "settled"),
+        (Delta::ReasoningSeal { choice: 0, seal: hidden }, "settled"),
+        // The answer has begun, and nothing says how much of it there is.
+        (Delta::ToolCall(named), "kept"),
+        (Delta::text(""), "kept"),
+    ] {
+        let ends = Reservations::default();
+        let what = format!("{first:?}");
+        let engine = ScriptedEngine::new(move |_| vec![Ok(first.clone()), Ok(Delta::text("more"))]);
+        let (engine, _log) = recorded_for(engine, Some(paid_from(&ends)));
+        let mut deltas = engine.stream(&asking()).await.unwrap().deltas;
+        deltas.next().await.unwrap().unwrap();
+        drop(deltas);
+        assert_eq!(*ends.0.lock(), [expected], "{what}");
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_counts_nothing_or_nonsense_is_corrected() {
+    let counting = |prompt_tokens, completion_tokens| {
+        let usage = Usage { prompt_tokens, completion_tokens, ..COUNTED };
+        let (engine, log) = recorded(ScriptedEngine::new(move |_| {
+            vec![
+                Ok(Delta::text("12345")),
+                Ok(Delta::Finish { choice: 0, reason: FinishReason::ContentFilter }),
+                Ok(Delta::Done { usage: Some(usage) }),
+            ]
+        }));
+        async move {
+            engine.generate(&asking()).await.unwrap();
+            log.endings().pop().unwrap()
+        }
+    };
+    let ending = InferenceEnd::Complete(FinishReason::ContentFilter);
+    assert_eq!(counting(0, 0).await, (ending.clone(), ESTIMATED, true));
+    let (_, usage, estimated) = counting(u64::MAX, u64::MAX).await;
+    assert!(!estimated && usage.total_tokens() < u64::from(u32::MAX) << 20, "{usage:?}");
+    let counted = Usage { prompt_tokens: 7, completion_tokens: 0, ..COUNTED };
+    assert_eq!(counting(7, 0).await, (ending, counted, false));
+}
+
+#[tokio::test]
+async fn the_tools_of_a_request_are_reserved_too() {
+    let ends = Reservations::default();
+    let (engine, _log) = recorded_for(ScriptedEngine::saying(&["hi"]), Some(paid_from(&ends)));
+    let tool = ToolDefinition {
+        name: "add".into(),
+        description: Some("x".repeat(4_000)),
+        parameters: None,
+        strict: None,
+    };
+    let request = GenerateRequest { tools: vec![tool], ..asking() };
+    engine.generate(&request).await.unwrap();
+    let _: Vec<_> = engine.stream(&request).await.unwrap().deltas.collect().await;
+    engine.generate(&asking()).await.unwrap();
+    assert_eq!(*ends.1.lock(), [1_007, 1_007, 6]);
 }
 
 #[tokio::test]

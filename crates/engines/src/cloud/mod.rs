@@ -223,7 +223,7 @@ impl Engine for Cloud {
 
     /// Whether any provider answers.
     async fn health(&self) -> bool {
-        is_any_healthy(self.providers.iter().map(|(_, engine)| engine.as_ref())).await
+        is_any_healthy(self.providers.iter().map(|(_, engine)| engine.health())).await
     }
 
     /// Providers accept aliases and preview models that they do not list.

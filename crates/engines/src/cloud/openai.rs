@@ -13,7 +13,7 @@ use crate::openai_compat::chunks::ChatChunkDecoder;
 use crate::openai_compat::embeddings;
 use crate::openai_compat::media;
 use crate::openai_compat::post_chat;
-use crate::openai_compat::request::{ChatBodyOptions, LengthField, SealedReasoningField, ToolsField};
+use crate::openai_compat::request::{ChatBodyOptions, LengthField, ReasoningFields, ToolsField};
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
 use crate::wire::remote::Resend;
@@ -42,7 +42,7 @@ impl OpenAi {
             reply_mode,
             tools: ToolsField::Offered,
             length_field: LengthField::MaxCompletionTokens,
-            sealed_reasoning: SealedReasoningField::LeftOut,
+            reasoning: ReasoningFields::LeftOut,
         };
         post_chat(&self.endpoint, "/chat/completions", request, options).await
     }

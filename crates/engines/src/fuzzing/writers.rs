@@ -3,7 +3,7 @@
 use hob_core::{GenerateRequest, ReplyMode};
 use serde::de::IgnoredAny;
 
-use crate::openai_compat::request::{ChatBodyOptions, LengthField, SealedReasoningField, ToolsField, body};
+use crate::openai_compat::request::{ChatBodyOptions, LengthField, ReasoningFields, ToolsField, body};
 
 /// Writes a request for every engine. Each refuses it with the name of a field, or writes a JSON object.
 pub fn write_requests(request: &GenerateRequest) {
@@ -12,7 +12,7 @@ pub fn write_requests(request: &GenerateRequest) {
             reply_mode,
             tools: ToolsField::Offered,
             length_field: LengthField::MaxTokens,
-            sealed_reasoning: SealedReasoningField::Sent,
+            reasoning: ReasoningFields::All,
         };
         // Skipping values has no limit of depth, unlike reading them.
         let is_json = |bytes: &Vec<u8>| serde_json::from_slice::<IgnoredAny>(bytes).is_ok();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_core::{EngineError, ModelInfo};
+use hob_core::{Engine, EngineError, ModelInfo};
 use tokio::time::{Instant, timeout};
 
 use super::circuit_breaker::Failure;
@@ -22,6 +22,16 @@ pub(super) async fn check_host(slot: &mut HostSlot, model: &str) -> Result<bool,
 /// Whether the host works and only does not list its models. Such a host can be used.
 fn only_hides_models(error: &EngineError) -> bool {
     classify(error, RequestKind::List) == FailureClass { failure: Failure::None, retry: RetryRule::Never }
+}
+
+/// Whether a host answers. One that does not list its models fails its health check, and may answer requests: whoever configures several
+/// hosts says that they are this engine.
+pub(super) async fn answers(host: &dyn Engine) -> bool {
+    if host.health().await {
+        return true;
+    }
+    let listed = timeout(PROBE_TIMEOUT, host.list_models()).await;
+    matches!(listed, Ok(Err(error)) if only_hides_models(&error))
 }
 
 /// A host's models, within the time limit of a probe. Reports the result to its breaker.

@@ -37,7 +37,7 @@ use self::circuit_breaker::Failure;
 use self::discovery::Discovery;
 pub use self::discovery::{DiscoveryOptions, FoundHost, MakeHost, RefreshTimes};
 use self::failure_class::{FailureClass, RequestKind, RetryRule, classify};
-use self::host_check::{check_host, list, more_informative};
+use self::host_check::{answers, check_host, list, more_informative};
 use self::host_choice::CacheAffinity;
 use self::host_table::{HostRequest, HostSlot, HostTable, TableHost};
 use self::tracked_stream::{StartedStream, TrackedStream};
@@ -411,7 +411,7 @@ impl Engine for MultiHost {
     /// Whether any host answers.
     async fn health(&self) -> bool {
         match self.hosts().await {
-            Ok(hosts) => is_any_healthy(hosts.iter().map(|host| host.as_ref())).await,
+            Ok(hosts) => is_any_healthy(hosts.iter().map(|host| answers(host.as_ref()))).await,
             Err(_) => false,
         }
     }

@@ -15,6 +15,7 @@ use crate::openai_compat::tool_calls::new_call_id;
 use crate::wire::deltas::{DecodeError, Decoder};
 use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::frames::Framing;
+use crate::wire::token_count;
 
 #[derive(Deserialize)]
 struct Line {
@@ -31,12 +32,12 @@ struct Line {
     done: bool,
     #[serde(default)]
     done_reason: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     prompt_eval_count: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     eval_count: Option<u64>,
     /// In nanoseconds.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     load_duration: Option<u64>,
     #[serde(default)]
     logprobs: Option<Vec<Value>>,

@@ -6,6 +6,7 @@ use hob_core::{EmbedRequest, Overlong};
 use serde::{Deserialize, Serialize};
 
 use crate::embeddings::EmbeddingBatch;
+use crate::wire::token_count;
 
 #[derive(Serialize)]
 pub(super) struct Body<'a> {
@@ -32,7 +33,9 @@ impl<'a> Body<'a> {
 struct Answer {
     model: Option<String>,
     embeddings: Vec<Vec<f32>>,
+    #[serde(default, deserialize_with = "token_count::optional")]
     prompt_eval_count: Option<u64>,
+    #[serde(default, deserialize_with = "token_count::optional")]
     load_duration: Option<u64>,
 }
 

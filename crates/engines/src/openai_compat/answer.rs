@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::legacy_logprobs;
 use super::tool_calls::WireCall;
 use crate::wire::deltas::DecodeError;
+use crate::wire::token_count;
 
 #[derive(Deserialize)]
 struct Completion {
@@ -54,28 +55,28 @@ struct WireAnswer {
 /// Token counts. A missing count is zero.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct WireUsage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::or_zero")]
     prompt_tokens: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::or_zero")]
     completion_tokens: u64,
     #[serde(default)]
     prompt_tokens_details: Option<PromptDetails>,
     #[serde(default)]
     completion_tokens_details: Option<CompletionDetails>,
     /// Where SGLang has it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     reasoning_tokens: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct PromptDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     cached_tokens: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct CompletionDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     reasoning_tokens: Option<u64>,
 }
 
@@ -104,7 +105,11 @@ pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeErro
         if choice.message.is_none() && choice.text.is_none() {
             return Err(malformed("a choice has neither 'message' nor 'text'"));
         }
-        answers.push(choice.into_answer().ok_or_else(|| malformed("a choice has no finish_reason"))?);
+        answers.push(
+            choice
+                .into_answer()
+                .ok_or_else(|| malformed("a choice has neither an answer nor a finish_reason"))?,
+        );
     }
     let mut answers = answers.into_iter();
     Ok(Generation {
@@ -117,17 +122,24 @@ pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeErro
 }
 
 impl Choice {
-    /// `None` without a finish reason.
+    /// `None` without an answer.
     fn into_answer(self) -> Option<Answer> {
-        let finish_reason = self.finish_reason?;
         let message = self.message.unwrap_or_default();
         let calls = message.tool_calls.unwrap_or_default();
+        // A refusal is the whole answer.
+        let content = message.content.or(message.refusal).or(self.text).unwrap_or_default();
+        // Some engines leave the reason out. The body has come as a whole, so an answer in it is complete.
+        let finish_reason = match self.finish_reason.as_deref() {
+            None | Some("") if !calls.is_empty() => FinishReason::ToolCalls,
+            None if content.is_empty() => return None,
+            None => FinishReason::Stop,
+            Some(reason) => finish(reason, self.stop_reason.or(self.matched_stop)),
+        };
         Some(Answer {
-            // A refusal is the whole answer.
-            content: message.content.or(message.refusal).or(self.text).unwrap_or_default(),
+            content,
             reasoning: message.reasoning_content.or(message.reasoning).filter(|text| !text.is_empty()),
             tool_calls: calls.into_iter().map(WireCall::into_tool_call).collect(),
-            finish_reason: finish(&finish_reason, self.stop_reason.or(self.matched_stop)),
+            finish_reason,
             sealed_reasoning: Vec::new(),
             later_thoughts: Vec::new(),
             logprobs: self.logprobs.filter(|value| !value.is_null()).map(legacy_logprobs::in_chat_form),

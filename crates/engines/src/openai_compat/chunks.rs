@@ -170,7 +170,8 @@ impl ChatChunkDecoder {
                 deltas.push_back(Delta::ToolCall(ToolCallDelta { choice: index, ..piece }));
             }
         }
-        if let Some(Text(reason)) = choice.finish_reason {
+        // Some engines write an empty reason into every chunk.
+        if let Some(Text(reason)) = choice.finish_reason.filter(|Text(reason)| !reason.is_empty()) {
             self.finished.push(index);
             let reason = finish(&reason, choice.stop_reason.or(choice.matched_stop));
             deltas.push_back(Delta::Finish { choice: index, reason });

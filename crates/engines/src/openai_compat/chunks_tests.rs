@@ -1,5 +1,6 @@
 use hob_core::FinishReason;
 
+use super::super::answer::read;
 use super::*;
 
 fn decode(answers: u32, blocks: &[&str]) -> Result<Vec<Delta>, DecodeError> {
@@ -237,4 +238,34 @@ fn probabilities_stay_with_their_text() {
     .unwrap();
     let logprobs = Box::new(serde_json::json!({ "content": [{ "token": "a", "logprob": -0.5 }] }));
     assert_eq!(deltas[0], Delta::Text(TextDelta { choice: 0, text: "a".into(), logprobs: Some(logprobs) }));
+}
+
+#[test]
+fn an_empty_reason_in_every_chunk_ends_nothing() {
+    let deltas = decode(
+        1,
+        &[
+            r#"data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":""}]}"#,
+            r#"data: {"choices":[{"index":0,"delta":{"content":"b"},"finish_reason":""}]}"#,
+            r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"eos"}]}"#,
+            "data: [DONE]",
+        ],
+    );
+    assert_eq!(deltas, Ok(vec![Delta::text("a"), Delta::text("b"), STOP, Delta::Done { usage: None }]));
+}
+
+#[test]
+fn a_whole_answer_without_a_reason_is_complete() {
+    let call = r#"{"function":{"name":"f","arguments":"{}"}}"#;
+    for (message, reason, expected) in [
+        (r#"{"content":"a"}"#.to_owned(), "null", FinishReason::Stop),
+        (r#"{"content":"a"}"#.to_owned(), r#""""#, FinishReason::Stop),
+        (format!(r#"{{"tool_calls":[{call}]}}"#), "null", FinishReason::ToolCalls),
+        (r#"{"content":"a"}"#.to_owned(), r#""abort""#, FinishReason::Length),
+    ] {
+        let body = format!(r#"{{"choices":[{{"message":{message},"finish_reason":{reason}}}]}}"#);
+        let generation = read(body.as_bytes(), "m").expect("it is complete");
+        assert_eq!(generation.answer.finish_reason, expected, "{body}");
+    }
+    assert!(read(br#"{"choices":[{"message":{},"finish_reason":null}]}"#, "m").is_err());
 }

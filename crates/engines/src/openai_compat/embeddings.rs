@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::embeddings::{EmbeddingBatch, EmbeddingCollector, Input, MAX_INPUTS, OverlongPolicy, batches};
 use crate::wire::client::Endpoint;
 use crate::wire::engine_error::unknown_model;
+use crate::wire::token_count;
 
 #[derive(Serialize)]
 struct Body<'a, T> {
@@ -34,6 +35,7 @@ struct Datum {
 
 #[derive(Deserialize)]
 struct Usage {
+    #[serde(default, deserialize_with = "token_count::optional")]
     prompt_tokens: Option<u64>,
 }
 

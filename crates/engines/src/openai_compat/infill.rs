@@ -14,6 +14,7 @@ use crate::wire::deltas::{DecodeError, Decoder};
 use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
+use crate::wire::token_count;
 use crate::wire::unsupported_field::UnsupportedField;
 
 /// The request's body, for the answer with the index `answer`: one request gives one answer.
@@ -68,9 +69,9 @@ struct Piece {
     stop: bool,
     #[serde(default)]
     stop_type: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     tokens_evaluated: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     tokens_predicted: Option<u64>,
     #[serde(default)]
     completion_probabilities: Option<Vec<Value>>,
@@ -82,7 +83,7 @@ struct Piece {
 
 #[derive(Deserialize)]
 struct Timings {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     cache_n: Option<u64>,
 }
 
@@ -104,10 +105,7 @@ impl Piece {
             deltas.push_back(Delta::Text(TextDelta { choice: 0, text, logprobs }));
         }
         if self.stop {
-            let reason = match self.stop_type.as_deref() {
-                Some("limit") => FinishReason::Length,
-                _ => FinishReason::Stop,
-            };
+            let reason = self.stop_type.as_deref().map_or(FinishReason::Stop, FinishReason::parse);
             let usage =
                 self.tokens_evaluated.zip(self.tokens_predicted).map(|(prompt_tokens, written)| Usage {
                     prompt_tokens,

@@ -37,7 +37,7 @@ use self::chunks::ChatChunkDecoder;
 use self::completions::CompletionBodyOptions;
 use self::fill_in_middle::GapMarkers;
 use self::infill::InfillDecoder;
-use self::request::{ChatBodyOptions, LengthField, SealedReasoningField, ToolsField, body};
+use self::request::{ChatBodyOptions, LengthField, ReasoningFields, ToolsField, body};
 pub use self::style::{ServerKind, Style};
 use crate::embeddings::OverlongPolicy;
 use crate::multiple_choices;
@@ -76,9 +76,9 @@ impl OpenAiCompat {
             reply_mode,
             tools: ToolsField::Offered,
             length_field: LengthField::MaxTokens,
-            sealed_reasoning: match self.style.server {
-                ServerKind::Generic => SealedReasoningField::Sent,
-                ServerKind::LlamaCpp | ServerKind::Vllm | ServerKind::Sglang => SealedReasoningField::LeftOut,
+            reasoning: match self.style.server {
+                ServerKind::Generic => ReasoningFields::All,
+                ServerKind::LlamaCpp | ServerKind::Vllm | ServerKind::Sglang => ReasoningFields::Text,
             },
         };
         let refused = match self.send(request, options).await {

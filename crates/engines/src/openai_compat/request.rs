@@ -2,7 +2,7 @@
 
 use hob_core::{
     Content, ContentPart, GenerateRequest, JsonSchema, Message, ReplyMode, ResponseFormat, Role,
-    THINKING_BLOCKS, ToolCall, ToolChoice, ToolDefinition,
+    THINKING_BLOCKS, ToolCall, ToolChoice, ToolDefinition, is_reasoning_field,
 };
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -28,15 +28,29 @@ pub struct ChatBodyOptions {
     pub reply_mode: ReplyMode,
     pub tools: ToolsField,
     pub length_field: LengthField,
-    pub sealed_reasoning: SealedReasoningField,
+    pub reasoning: ReasoningFields,
 }
 
-/// Whether messages contain the reasoning that a provider signed. OpenAI refuses unknown fields of a message; a LiteLLM proxy passes
-/// this one on to Anthropic.
+/// Which reasoning of earlier answers the messages contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SealedReasoningField {
-    Sent,
+pub enum ReasoningFields {
+    /// Also that which a provider signed: a LiteLLM proxy passes it on to Anthropic.
+    All,
+    /// Only text, which servers of models on one's own hardware give to the template of the model.
+    Text,
+    /// None. OpenAI refuses unknown fields of a message, and another model's thoughts are not for it.
     LeftOut,
+}
+
+impl ReasoningFields {
+    /// Whether a message contains the field `name`.
+    fn contain(self, name: &str) -> bool {
+        match self {
+            ReasoningFields::All => true,
+            ReasoningFields::Text => name != THINKING_BLOCKS,
+            ReasoningFields::LeftOut => !is_reasoning_field(name),
+        }
+    }
 }
 
 /// The bytes of a body beside the text of its messages, and those of a message beside its text: more than most have.
@@ -70,7 +84,7 @@ impl Serialize for Body<'_> {
         let sampling = &request.sampling;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", &request.model)?;
-        map.serialize_entry("messages", &Messages(&request.messages, options.sealed_reasoning))?;
+        map.serialize_entry("messages", &Messages(&request.messages, options.reasoning))?;
         match options.length_field {
             LengthField::MaxTokens => {
                 entry(&mut map, "temperature", request.temperature().as_ref())?;
@@ -164,7 +178,7 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-struct Messages<'a>(&'a [Message], SealedReasoningField);
+struct Messages<'a>(&'a [Message], ReasoningFields);
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -172,7 +186,7 @@ impl Serialize for Messages<'_> {
     }
 }
 
-struct WireMessage<'a>(&'a Message, SealedReasoningField);
+struct WireMessage<'a>(&'a Message, ReasoningFields);
 
 impl Serialize for WireMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -196,8 +210,7 @@ impl Serialize for WireMessage<'_> {
             )?;
         }
         entry(&mut map, "tool_call_id", message.tool_call_id.as_ref())?;
-        let is_sent = |name: &str| name != THINKING_BLOCKS || self.1 == SealedReasoningField::Sent;
-        for (name, value) in message.extra.iter().filter(|(name, _)| is_sent(name)) {
+        for (name, value) in message.extra.iter().filter(|(name, _)| self.1.contain(name)) {
             map.serialize_entry(name, value)?;
         }
         map.end()

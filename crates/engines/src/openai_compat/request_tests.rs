@@ -6,7 +6,7 @@ const WHOLE: ChatBodyOptions = ChatBodyOptions {
     reply_mode: ReplyMode::Complete,
     tools: ToolsField::Offered,
     length_field: LengthField::MaxTokens,
-    sealed_reasoning: SealedReasoningField::LeftOut,
+    reasoning: ReasoningFields::Text,
 };
 
 fn written(request: &GenerateRequest, options: ChatBodyOptions) -> Value {
@@ -180,14 +180,23 @@ fn the_newer_length_field_leaves_an_unasked_temperature_out() {
 }
 
 #[test]
-fn reasoning_that_a_provider_sealed_is_sent_only_where_it_is_passed_on() {
+fn reasoning_of_earlier_answers_is_sent_only_where_it_is_read() {
     let mut assistant = Message::new(Role::Assistant, "4");
+    let thoughts = ["reasoning", "reasoning_content", "reasoning_details", "thinking"];
+    for name in thoughts {
+        assistant.extra.insert(name.into(), json!("2 and 2"));
+    }
+    assistant.extra.insert("refusal".into(), json!("no"));
     assistant.extra.insert("thinking_blocks".into(), json!([{ "type": "redacted_thinking", "data": "d" }]));
     let request = GenerateRequest { messages: vec![assistant], ..GenerateRequest::default() };
-    let sent = |sealed_reasoning| {
-        let body = written(&request, ChatBodyOptions { sealed_reasoning, ..WHOLE });
-        body["messages"][0].get("thinking_blocks").is_some()
+    let sent = |reasoning| {
+        let body = written(&request, ChatBodyOptions { reasoning, ..WHOLE });
+        let message = &body["messages"][0];
+        assert_eq!((&message["content"], &message["refusal"]), (&json!("4"), &json!("no")));
+        let is_text_sent = thoughts.map(|name| message.get(name).is_some());
+        (is_text_sent, message.get("thinking_blocks").is_some())
     };
-    assert!(sent(SealedReasoningField::Sent));
-    assert!(!sent(SealedReasoningField::LeftOut));
+    assert_eq!(sent(ReasoningFields::All), ([true; 4], true));
+    assert_eq!(sent(ReasoningFields::Text), ([true; 4], false));
+    assert_eq!(sent(ReasoningFields::LeftOut), ([false; 4], false));
 }

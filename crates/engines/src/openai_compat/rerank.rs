@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::wire::client::Endpoint;
 use crate::wire::engine_error::unknown_model;
+use crate::wire::token_count;
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -28,7 +29,9 @@ struct WireScore {
 
 #[derive(Deserialize)]
 struct WireUsage {
+    #[serde(default, deserialize_with = "token_count::optional")]
     prompt_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "token_count::optional")]
     total_tokens: Option<u64>,
 }
 

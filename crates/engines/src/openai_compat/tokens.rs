@@ -6,7 +6,7 @@ use hob_core::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::request::{ChatBodyOptions, LengthField, SealedReasoningField, ToolsField, body};
+use super::request::{ChatBodyOptions, LengthField, ReasoningFields, ToolsField, body};
 use super::style::ServerKind;
 use crate::wire::client::Endpoint;
 use crate::wire::engine_error::unknown_model;
@@ -142,7 +142,7 @@ fn chat_body(endpoint: &Endpoint, conversation: &GenerateRequest) -> Result<Valu
         reply_mode: ReplyMode::Complete,
         tools: ToolsField::Offered,
         length_field: LengthField::MaxTokens,
-        sealed_reasoning: SealedReasoningField::LeftOut,
+        reasoning: ReasoningFields::Text,
     };
     let written = body(conversation, options).and_then(|json| serde_json::from_slice(&json));
     written.map_err(|error| endpoint.malformed(error.to_string()))

@@ -29,6 +29,9 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The longest response body that is read at once. A stream is limited only by the size of a frame.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 
+/// The longest list of models, or description of one. It becomes many small values, which take many times its size.
+const MAX_LIST_BYTES: usize = 8 << 20;
+
 /// The part of an error's body that is read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
@@ -262,20 +265,22 @@ impl Endpoint {
 
     /// The whole body of a response.
     pub async fn body(&self, response: Response) -> Result<Bytes, EngineError> {
-        self.read(response, MAX_ANSWER_BYTES).await?.ok_or_else(|| EngineError::Malformed {
-            engine: self.engine.clone(),
-            reason: format!("the response is longer than {} MiB", MAX_ANSWER_BYTES >> 20),
-        })
+        self.whole(response, MAX_ANSWER_BYTES).await
     }
 
-    /// Gets a path and reads its body.
+    async fn whole(&self, response: Response, most: usize) -> Result<Bytes, EngineError> {
+        let too_long = || self.malformed(format!("the response is longer than {} MiB", most >> 20));
+        self.read(response, most).await?.ok_or_else(too_long)
+    }
+
+    /// Gets a path and reads its body: a list of models, or the description of one.
     pub(crate) async fn fetch<T>(
         &self,
         path: &str,
         read: impl FnOnce(&[u8]) -> Result<T, String>,
     ) -> Result<T, EngineError> {
         let response = self.accept(self.get(path).await?).await?;
-        let body = self.body(response).await?;
+        let body = self.whole(response, MAX_LIST_BYTES).await?;
         read(&body).map_err(|reason| self.malformed(reason))
     }
 

@@ -9,6 +9,7 @@ pub mod frames;
 pub(crate) mod remote;
 pub mod response;
 pub mod sse;
+pub(crate) mod token_count;
 pub mod transport_error;
 pub(crate) mod unsupported_field;
 

@@ -158,3 +158,23 @@ async fn a_caller_that_disconnects_closes_the_connection_to_the_host() {
         () = tokio::time::sleep(std::time::Duration::from_secs(60)) => panic!("the host continues without a caller"),
     }
 }
+
+#[tokio::test]
+async fn hosts_that_refuse_to_list_their_models_are_healthy() {
+    for (status, is_healthy) in [(404, true), (401, true), (405, true), (503, false), (500, false)] {
+        let refusing = async || {
+            FakeServer::start(move |request| match request.path.as_str() {
+                "/v1/models" => Reply::json(status, r#"{"detail":"no"}"#),
+                _ => Reply::sse(ANSWER),
+            })
+            .await
+        };
+        let servers = [refusing().await, refusing().await];
+        let engine = fleet(&servers.iter().collect::<Vec<_>>(), MultiHostOptions::default());
+        assert_eq!(engine.health().await, is_healthy, "{status}");
+        if is_healthy {
+            let (deltas, error) = ask(&engine, &asking("Hello?", 8)).await;
+            assert!(error.is_none() && deltas[0] == Delta::text("Yes."), "{status}: {deltas:?} {error:?}");
+        }
+    }
+}

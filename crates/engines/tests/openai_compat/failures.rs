@@ -274,6 +274,17 @@ async fn an_answer_without_end_does_not_fill_our_memory() {
 }
 
 #[tokio::test]
+async fn a_list_without_end_does_not_fill_our_memory() {
+    let models = vec![r#"{"id":"m"}"#; (8 << 20) / 11 + 1].join(",");
+    let server = FakeServer::replying(Reply::json(200, format!("{{\"data\":[{models}]}}"))).await;
+    let error = vllm(&server).list_models().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "vllm gave an answer that cannot be read: the response is longer than 8 MiB"
+    );
+}
+
+#[tokio::test]
 async fn a_stream_is_the_same_in_any_packets() {
     for recording in ["vllm/fs_required_stream", "llama-server/chat_stream_usage"] {
         let mut packings = Vec::new();

@@ -69,12 +69,14 @@ impl Download<'_> {
     async fn complete(&self, job: &PullJob, target: &Target, part: &mut Part) -> Result<(), PullError> {
         let retry = self.retry;
         let mut failures = 0;
+        // The most that was there. A part that begins again and again makes no progress.
+        let mut furthest = part.length;
         while part.length < target.size {
-            let before = part.length;
             let Err(error) = self.attempt(job, target, part).await else {
                 continue;
             };
-            failures = if part.length > before { 1 } else { failures + 1 };
+            failures = if part.length > furthest { 1 } else { failures + 1 };
+            furthest = furthest.max(part.length);
             let attempts = match self.has_other_source && part.length == 0 {
                 true => retry.attempts.min(1),
                 false => retry.attempts,
@@ -89,12 +91,13 @@ impl Download<'_> {
     }
 
     async fn attempt(&self, job: &PullJob, target: &Target, part: &mut Part) -> Result<(), PullError> {
-        let got = self.client.get(self.url.clone(), part.length, self.repo).await;
-        let mut response = match got {
-            // The range does not exist, so the file has changed.
-            Err(PullError::Refused { status: 416, .. }) => return part.restart().await,
-            got => got?,
-        };
+        let mut got = self.client.get(self.url.clone(), part.length, self.repo).await;
+        // The range does not exist, so the file has changed. Once, because some hubs refuse every range.
+        if part.length > 0 && matches!(got, Err(PullError::Refused { status: 416, .. })) {
+            part.restart().await?;
+            got = self.client.get(self.url.clone(), 0, self.repo).await;
+        }
+        let mut response = got.map_err(explained)?;
         self.agree(target, part, &response).await?;
         let mut told = (part.length, Instant::now());
         self.report(job, part);
@@ -149,6 +152,21 @@ impl Download<'_> {
 
     fn report(&self, job: &PullJob, part: &Part) {
         job.report(DownloadStep::Downloading, self.before + part.length, Some(self.total));
+    }
+}
+
+/// Says what a refused range means for a request that has none.
+fn explained(error: PullError) -> PullError {
+    match error {
+        PullError::Refused { repo, host, status: 416, retry_after, .. } => PullError::Refused {
+            repo,
+            host,
+            status: 416,
+            message: "it does not send the file, not even from its start. Try again later, or another hub"
+                .to_owned(),
+            retry_after,
+        },
+        other => other,
     }
 }
 

@@ -241,7 +241,13 @@ pub(crate) async fn send_stream<E: StreamEncoder>(
         let body = wrap(AnswerBody::pending(answer, encoder, client));
         return Ok(with_warnings(streaming::<E>(body), warnings.iter()));
     };
-    let AnswerStream { engine, model, reason, warnings: of_answer, sources, deltas, .. } = begun?;
+    let AnswerStream { engine, model, reason, warnings: of_answer, sources, deltas, .. } = match begun {
+        Err(error) if encoder.tells_in_stream(&error) => {
+            let body = wrap(AnswerBody::failed(error, encoder, client));
+            return Ok(with_warnings(streaming::<E>(body), warnings.iter()));
+        }
+        begun => begun?,
+    };
     encoder.answered_by(&model);
     encoder.take_sources(sources);
     let response = streaming::<E>(wrap(AnswerBody::new(deltas, encoder, client)));

@@ -50,6 +50,11 @@ pub(crate) trait StreamEncoder: Send + Unpin + 'static {
     /// Appends the error of a broken stream, which is the last thing in it. The stream must not look complete.
     fn fail(&mut self, error: &ApiError, out: &mut Vec<u8>);
 
+    /// Whether an error before the first piece is told in the stream, and not by the status: because clients read it only there.
+    fn tells_in_stream(&self, _error: &ApiError) -> bool {
+        false
+    }
+
     /// Appends something that clients ignore. It may come at any time, also before the first piece.
     fn keep_alive(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b": keep-alive\n\n");
@@ -135,6 +140,11 @@ impl<E: StreamEncoder> AnswerBody<E> {
         let mut body = Self::of(Source::Pending(answer), encoder, client);
         body.encoder.keep_alive(&mut body.out);
         body
+    }
+
+    /// The body of an answer that failed before its first piece.
+    pub(crate) fn failed(error: ApiError, encoder: E, client: StreamClient) -> Self {
+        Self::of(Source::Pending(Box::pin(std::future::ready(Err(error)))), encoder, client)
     }
 
     fn of(source: Source, encoder: E, client: StreamClient) -> Self {

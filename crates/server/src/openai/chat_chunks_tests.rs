@@ -206,10 +206,10 @@ fn an_answer_of_nothing_still_has_its_role() {
 }
 
 #[test]
-fn a_reason_only_the_engine_knows_is_passed_on() {
+fn a_reason_that_only_the_engine_knows_becomes_one_that_clients_know() {
     let reason = FinishReason::Other("so \"it\"\nsays".into());
     let text = rendered(chunks(false), &[finish(0, reason), DONE]);
-    assert_eq!(events(&text)[1]["choices"][0]["finish_reason"], "so \"it\"\nsays");
+    assert_eq!(events(&text)[1]["choices"][0]["finish_reason"], "stop");
 }
 
 /// What breaks line-based readers, JavaScript or JSON when it is not escaped.

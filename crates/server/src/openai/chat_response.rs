@@ -17,7 +17,7 @@ pub(crate) enum CallForm {
 
 impl CallForm {
     /// The value of `finish_reason`.
-    pub(crate) fn finish_reason(self, reason: &FinishReason) -> &str {
+    pub(crate) fn finish_reason(self, reason: &FinishReason) -> &'static str {
         match (self, reason) {
             (CallForm::Function, FinishReason::ToolCalls) => "function_call",
             (CallForm::Function | CallForm::Tools, reason) => reason.as_str(),

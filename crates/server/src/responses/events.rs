@@ -2,8 +2,8 @@
 //! response again when it has ended.
 
 use hob_core::{
-    Delta, EngineError, FinishReason, Generation, ReasoningSeal, SealedReasoning, TextDelta, ToolCallDelta,
-    Usage,
+    CONTEXT_LENGTH_EXCEEDED, Delta, EngineError, FinishReason, Generation, ReasoningSeal, SealedReasoning,
+    TextDelta, ToolCallDelta, Usage,
 };
 
 use super::numbered_events::{EventNumbers, push_event_head};
@@ -172,7 +172,9 @@ impl ResponseEvents {
             let name = piece.name.clone().unwrap_or_default();
             let id = piece.id.clone().unwrap_or_else(|| crate::answer::new_id("call_"));
             let is_custom = self.form.custom.contains(&name);
-            self.open(OpenKind::Call { index: piece.index, id, name, is_custom }, out);
+            let (namespace, name) = self.form.namespaces.split(&name);
+            let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
+            self.open(OpenKind::Call { index: piece.index, id, namespace, name, is_custom }, out);
         }
         let Some(item) = &mut self.open else { return };
         match item.kind() {
@@ -256,6 +258,11 @@ impl StreamEncoder for ResponseEvents {
             Delta::Finish { reason, .. } => self.reason = Some(reason.clone()),
             Delta::Done { usage } => self.done(*usage, out),
         }
+    }
+
+    /// Codex makes a conversation shorter that is too long if an event says so, and gives up if the status does.
+    fn tells_in_stream(&self, error: &ApiError) -> bool {
+        error.code() == Some(CONTEXT_LENGTH_EXCEEDED)
     }
 
     /// The item that was being written does not end.

@@ -406,7 +406,12 @@ fn steps_of_an_agent_are_comments() {
 
 #[test]
 fn a_whole_answer_has_the_same_items_as_a_streamed_one() {
-    let form = OutputForm { summarizes_reasoning: true, seals_reasoning: true, custom: vec!["shell".into()] };
+    let form = OutputForm {
+        summarizes_reasoning: true,
+        seals_reasoning: true,
+        custom: vec!["shell".into()],
+        ..OutputForm::default()
+    };
     let deltas = [
         thought("hm ü"),
         sealed(ReasoningSeal::Signature("s1".into())),

@@ -6,6 +6,7 @@ use hob_core::{Content, ContentPart, Image, Role, SealedReasoning};
 use serde_json::{Map, Value, json};
 
 use super::encrypted_reasoning::EncryptedContent;
+use super::namespaces::offered_name;
 use crate::error::{ApiError, ApiResult};
 use crate::openai::content::simplest;
 use crate::openai::ignored_fields::IgnoredFields;
@@ -38,6 +39,7 @@ pub(super) enum ItemKind {
 #[derive(Debug, PartialEq)]
 pub(super) struct ItemCall {
     pub(super) id: String,
+    /// As engines know the tool.
     pub(super) name: String,
     pub(super) arguments: String,
 }
@@ -154,8 +156,9 @@ impl Item<'_> {
             Some(arguments @ Value::Object(_)) => arguments.to_string(),
             Some(_) => return Err(self.wrong(field, "a string")),
         };
-        let (id, name) = (self.text("call_id")?.to_owned(), self.text("name")?.to_owned());
-        Ok(ItemCall { id, name, arguments })
+        let namespace = self.value.get("namespace").and_then(Value::as_str).unwrap_or_default();
+        let name = offered_name(namespace, self.text("name")?);
+        Ok(ItemCall { id: self.text("call_id")?.to_owned(), name, arguments })
     }
 
     fn output(&self, ignored: &mut IgnoredFields) -> ApiResult<ItemKind> {

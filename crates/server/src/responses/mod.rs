@@ -20,6 +20,7 @@ mod input;
 mod item_ids;
 mod item_pages;
 mod metadata;
+mod namespaces;
 mod numbered_events;
 mod object;
 mod open_item;

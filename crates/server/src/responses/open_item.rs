@@ -9,7 +9,7 @@ use super::custom_tools;
 use super::encrypted_reasoning::{sealed_block, sealed_text};
 use super::numbered_events::{EventNumbers, push_event_head, push_item_head};
 use super::output::{
-    ItemBody, ItemStatus, ItemType, OutputItem, push_logprobs, push_text_part, push_typed_text,
+    CalledTool, ItemBody, ItemStatus, ItemType, OutputItem, push_logprobs, push_text_part, push_typed_text,
 };
 use crate::json::push_json;
 
@@ -45,6 +45,7 @@ pub(super) enum OpenKind {
     Call {
         index: u32,
         id: String,
+        namespace: Option<String>,
         name: String,
         is_custom: bool,
     },
@@ -260,11 +261,13 @@ impl OpenItem {
             OpenKind::Reasoning { summarizes } => {
                 ItemBody::Reasoning { text, sealed, summarizes: *summarizes }
             }
-            OpenKind::Call { id, name, is_custom: false, .. } => {
-                ItemBody::FunctionCall { call: id, name, arguments: text }
+            OpenKind::Call { id, namespace, name, is_custom: false, .. } => {
+                let tool = CalledTool { namespace: namespace.as_deref(), name };
+                ItemBody::FunctionCall { call: id, tool, arguments: text }
             }
-            OpenKind::Call { id, name, is_custom: true, .. } => {
-                ItemBody::CustomCall { call: id, name, input: text }
+            OpenKind::Call { id, namespace, name, is_custom: true, .. } => {
+                let tool = CalledTool { namespace: namespace.as_deref(), name };
+                ItemBody::CustomCall { call: id, tool, input: text }
             }
         }
     }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::custom_tools;
 use super::encrypted_reasoning::{sealed_block, sealed_text};
+use super::namespaces::Namespaces;
 use crate::json::push_json;
 
 /// How the items of a response are written.
@@ -16,6 +17,8 @@ pub(super) struct OutputForm {
     pub(super) seals_reasoning: bool,
     /// The names of custom tools.
     pub(super) custom: Vec<String>,
+    /// The tools whose calls have a namespace.
+    pub(super) namespaces: Namespaces,
 }
 
 /// An item that is complete.
@@ -91,8 +94,26 @@ impl ItemStatus {
 pub(super) enum ItemBody<'a> {
     Message { text: &'a [u8], logprobs: &'a [u8] },
     Reasoning { text: &'a [u8], sealed: Option<&'a str>, summarizes: bool },
-    FunctionCall { call: &'a str, name: &'a str, arguments: &'a [u8] },
-    CustomCall { call: &'a str, name: &'a str, input: &'a [u8] },
+    FunctionCall { call: &'a str, tool: CalledTool<'a>, arguments: &'a [u8] },
+    CustomCall { call: &'a str, tool: CalledTool<'a>, input: &'a [u8] },
+}
+
+/// A tool as its caller knows it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CalledTool<'a> {
+    pub(super) namespace: Option<&'a str>,
+    pub(super) name: &'a str,
+}
+
+impl CalledTool<'_> {
+    fn push(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b",\"name\":");
+        push_json(out, self.name);
+        if let Some(namespace) = self.namespace {
+            out.extend_from_slice(b",\"namespace\":");
+            push_json(out, namespace);
+        }
+    }
 }
 
 impl ItemBody<'_> {
@@ -133,20 +154,18 @@ impl ItemBody<'_> {
                 }
                 out.push(b'}');
             }
-            ItemBody::FunctionCall { call, name, arguments } => {
+            ItemBody::FunctionCall { call, tool, arguments } => {
                 out.extend_from_slice(b",\"type\":\"function_call\",\"call_id\":");
                 push_json(out, call);
-                out.extend_from_slice(b",\"name\":");
-                push_json(out, name);
+                tool.push(out);
                 out.extend_from_slice(b",\"arguments\":\"");
                 out.extend_from_slice(arguments);
                 out.extend_from_slice(b"\"}");
             }
-            ItemBody::CustomCall { call, name, input } => {
+            ItemBody::CustomCall { call, tool, input } => {
                 out.extend_from_slice(b",\"type\":\"custom_tool_call\",\"call_id\":");
                 push_json(out, call);
-                out.extend_from_slice(b",\"name\":");
-                push_json(out, name);
+                tool.push(out);
                 out.extend_from_slice(b",\"input\":\"");
                 out.extend_from_slice(input);
                 out.extend_from_slice(b"\"}");
@@ -244,13 +263,14 @@ impl OutputItems<'_> {
             if index + 1 == answer.tool_calls.len() {
                 built.status = status;
             }
-            let (id, name) = (call.id.as_str(), call.name.as_str());
-            if form.custom.iter().any(|custom| custom == name) {
+            let (namespace, name) = form.namespaces.split(&call.name);
+            let (id, tool) = (call.id.as_str(), CalledTool { namespace, name });
+            if form.custom.contains(&call.name) {
                 let input = escaped(&custom_tools::input(&call.arguments));
-                built.push(ItemType::CustomCall, ItemBody::CustomCall { call: id, name, input: &input });
+                built.push(ItemType::CustomCall, ItemBody::CustomCall { call: id, tool, input: &input });
             } else {
                 let arguments = escaped(&call.arguments);
-                let body = ItemBody::FunctionCall { call: id, name, arguments: &arguments };
+                let body = ItemBody::FunctionCall { call: id, tool, arguments: &arguments };
                 built.push(ItemType::FunctionCall, body);
             }
         }

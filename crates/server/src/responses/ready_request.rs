@@ -93,6 +93,7 @@ impl CreateRequest {
         request.tools = offered.definitions;
         request.messages = transcript.finish();
         form.custom = offered.custom;
+        form.namespaces = offered.namespaces;
         budget::check_request(&request).map_err(|over| over_budget(as_written(over)))?;
         let mut warnings = ignored.into_warnings();
 

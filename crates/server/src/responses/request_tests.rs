@@ -76,7 +76,12 @@ fn every_parameter_reaches_the_request() {
     assert_eq!(request.sampling, sampling);
     assert_eq!(Value::Object(request.extra.clone()), json!({ "verbosity": "low", "user": "u", "top_k": 5 }));
     assert_eq!(Value::Object(request.hints.clone()), json!({ "reasoning_effort": "high" }));
-    let form = OutputForm { summarizes_reasoning: true, seals_reasoning: true, custom: vec!["c".into()] };
+    let form = OutputForm {
+        summarizes_reasoning: true,
+        seals_reasoning: true,
+        custom: vec!["c".into()],
+        ..OutputForm::default()
+    };
     assert_eq!(ready.form, form);
     let options = ResponseOptions {
         mode: ReplyMode::Streamed,
@@ -179,13 +184,18 @@ fn codex_brings_tools_in_an_item() {
     let input = json!([
         { "type": "additional_tools", "role": "developer", "tools": [
             { "type": "namespace", "name": "functions", "description": "", "tools": [{ "type": "custom", "name": "exec" }] },
-            { "type": "namespace", "name": "web", "description": "", "tools": [] },
+            { "type": "namespace", "name": "web", "description": "", "tools": [
+                { "type": "function", "name": "exec" }, { "type": "namespace", "name": "x", "tools": [] },
+            ] },
         ] },
         { "role": "user", "content": "hi" },
     ]);
     let ready = parsed(asking(json!({ "input": input }))).unwrap();
     assert_eq!(ready.form.custom, ["exec"]);
-    assert_eq!(ready.warnings, [AnswerWarning::Ignored("additional_tools[1].type=namespace".into())]);
+    let names: Vec<&str> = ready.request.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["exec", "web__exec"]);
+    let ignored = "additional_tools[1].tools[1].type=namespace";
+    assert_eq!(ready.warnings, [AnswerWarning::Ignored(ignored.into())]);
 }
 
 #[test]

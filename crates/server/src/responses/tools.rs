@@ -1,16 +1,17 @@
-//! `tools` and `tool_choice`. Functions and custom tools are offered to the model. Tools that only OpenAI runs are skipped, and the
-//! answer names them.
+//! `tools` and `tool_choice`. Functions and custom tools are offered to the model, also those in namespaces. Tools that only OpenAI runs
+//! are skipped, and the answer names them.
 
+use std::collections::HashSet;
+
+use hob_core::budget::TOOLS;
 use hob_core::{ToolChoice, ToolDefinition};
 use serde_json::{Map, Value};
 
 use super::custom_tools::{self, CustomFormat};
+use super::namespaces::Namespaces;
 use crate::error::{ApiError, ApiResult};
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::openai::tools::AllowedTools;
-
-/// The namespace whose tools are called by their plain names.
-const PLAIN_NAMESPACE: &str = "functions";
 
 /// The tools of a request that a model can call.
 #[derive(Debug, Default, PartialEq)]
@@ -18,6 +19,9 @@ pub(super) struct OfferedTools {
     pub(super) definitions: Vec<ToolDefinition>,
     /// The names of custom tools, whose calls have text instead of arguments.
     pub(super) custom: Vec<String>,
+    pub(super) namespaces: Namespaces,
+    /// The names of all.
+    names: HashSet<String>,
 }
 
 impl OfferedTools {
@@ -28,13 +32,38 @@ impl OfferedTools {
         tools: &[Value],
         ignored: &mut IgnoredFields,
     ) -> ApiResult<()> {
+        self.add_to("", path, tools, ignored)
+    }
+
+    /// The same for the tools of a namespace.
+    fn add_to(
+        &mut self,
+        namespace: &str,
+        path: &str,
+        tools: &[Value],
+        ignored: &mut IgnoredFields,
+    ) -> ApiResult<()> {
         for (index, tool) in tools.iter().enumerate() {
-            self.add(&format!("{path}[{index}]"), tool, ignored)?;
+            self.add(namespace, &format!("{path}[{index}]"), tool, ignored)?;
         }
         Ok(())
     }
 
-    fn add(&mut self, path: &str, tool: &Value, ignored: &mut IgnoredFields) -> ApiResult<()> {
+    /// The name under which a tool is offered. A request with too many tools is refused later, so their names need not differ.
+    fn offered_name(&mut self, namespace: &str, name: &str) -> String {
+        let Self { namespaces, names, .. } = self;
+        let offered = namespaces.add(namespace, name, |name| names.len() < TOOLS && names.contains(name));
+        self.names.insert(offered.clone());
+        offered
+    }
+
+    fn add(
+        &mut self,
+        namespace: &str,
+        path: &str,
+        tool: &Value,
+        ignored: &mut IgnoredFields,
+    ) -> ApiResult<()> {
         let Value::Object(fields) = tool else {
             return Err(ApiError::invalid(path, format!("{path}: expected an object")));
         };
@@ -42,7 +71,7 @@ impl OfferedTools {
         match fields.required_text("type")? {
             "function" => {
                 let definition = ToolDefinition {
-                    name: fields.name()?,
+                    name: self.offered_name(namespace, &fields.name()?),
                     description: fields.text("description")?.map(str::to_owned),
                     parameters: fields.schema("parameters")?,
                     strict: fields.flag("strict")?,
@@ -51,18 +80,19 @@ impl OfferedTools {
                 self.definitions.push(definition);
             }
             "custom" => {
-                let (name, description) = (fields.name()?, fields.text("description")?.map(str::to_owned));
+                let name = self.offered_name(namespace, &fields.name()?);
+                let description = fields.text("description")?.map(str::to_owned);
                 let format = fields.format()?;
                 fields.note_rest(&["name", "description", "format"], ignored);
                 self.custom.push(name.clone());
                 self.definitions.push(custom_tools::definition(name, description, format.as_ref()));
             }
-            // Codex offers its tools in this form to models that it knows.
-            "namespace" if fields.fields.get("name").is_some_and(|name| name == PLAIN_NAMESPACE) => {
+            // There are none in namespaces.
+            "namespace" if namespace.is_empty() => {
                 let Some(Value::Array(tools)) = fields.fields.get("tools") else {
                     return Err(fields.wrong("tools", "an array"));
                 };
-                self.add_all(&format!("{path}.tools"), tools, ignored)?;
+                self.add_to(&fields.name()?, &format!("{path}.tools"), tools, ignored)?;
             }
             kind => ignored.note(&format!("{path}.type={kind}")),
         }
@@ -75,6 +105,7 @@ impl OfferedTools {
 
     /// Reads `tool_choice`. A choice among some tools takes the others away.
     pub(super) fn choose(&mut self, choice: &Value, agent_has_tools: bool) -> ApiResult<Option<ToolChoice>> {
+        let choice = &self.namespaces.resolved(choice);
         let invalid = |message: String| Err(ApiError::invalid("tool_choice", message));
         let has_any = agent_has_tools || !self.definitions.is_empty();
         match choice {

@@ -62,11 +62,12 @@ fn slices(quarters: &[Quarter], boundaries: &[Moment]) -> Vec<TimeSlice> {
         let from = quarters.partition_point(|quarter| quarter.start < start);
         let to = quarters.partition_point(|quarter| quarter.start < end);
         let within = &quarters[from..to];
+        let sum = |count: fn(&Quarter) -> u64| within.iter().map(count).fold(0, u64::saturating_add);
         TimeSlice {
             start,
-            calls: within.iter().map(|quarter| quarter.calls).sum(),
-            prompt_tokens: within.iter().map(|quarter| quarter.prompt_tokens).sum(),
-            completion_tokens: within.iter().map(|quarter| quarter.completion_tokens).sum(),
+            calls: sum(|quarter| quarter.calls),
+            prompt_tokens: sum(|quarter| quarter.prompt_tokens),
+            completion_tokens: sum(|quarter| quarter.completion_tokens),
         }
     };
     boundaries.windows(2).map(between).collect()
@@ -82,6 +83,16 @@ mod tests {
     fn quarter(seconds: u64) -> Quarter {
         let start = Moment::of(UNIX_EPOCH + Duration::from_secs(seconds));
         Quarter { start, calls: 1, prompt_tokens: 10, completion_tokens: 1 }
+    }
+
+    #[test]
+    fn an_engine_that_counts_nonsense_does_not_stop_the_chart() {
+        let start = Moment::of(UNIX_EPOCH);
+        let endless = Quarter { start, calls: 1, prompt_tokens: u64::MAX, completion_tokens: u64::MAX };
+        let end = Moment::of(UNIX_EPOCH + Duration::from_secs(3_600));
+        let summed = slices(&[endless, endless], &[start, end]);
+        let expected = TimeSlice { start, calls: 2, prompt_tokens: u64::MAX, completion_tokens: u64::MAX };
+        assert_eq!(summed, [expected]);
     }
 
     fn calls(slices: &[TimeSlice]) -> Vec<(String, u64)> {

@@ -40,7 +40,7 @@ impl From<&str> for AttributeValue {
 impl From<&FinishReason> for AttributeValue {
     /// A list, because there is one for each answer.
     fn from(reason: &FinishReason) -> Self {
-        AttributeValue::Texts(vec![cut(reason.as_str())])
+        AttributeValue::Texts(vec![cut(reason.recorded())])
     }
 }
 

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::wire::deltas::DecodeError;
+use crate::wire::token_count;
 
 #[derive(Deserialize)]
 struct WireMessage {
@@ -50,13 +51,13 @@ enum Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub(super) struct WireUsage {
     /// Without the tokens that were read from or written to the cache.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     cache_creation_input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     output_tokens: Option<u64>,
 }
 
@@ -91,14 +92,9 @@ impl From<WireUsage> for Usage {
 }
 
 pub(super) fn finish_reason(word: &str, stop_sequence: Option<String>) -> FinishReason {
-    match word {
-        "end_turn" => FinishReason::Stop,
-        "stop_sequence" => stop_sequence.map_or(FinishReason::Stop, FinishReason::StopSequence),
-        // The second is the model's own limit, not the caller's. Both cut the answer off.
-        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
-        "tool_use" => FinishReason::ToolCalls,
-        "refusal" => FinishReason::ContentFilter,
-        other => FinishReason::Other(other.to_owned()),
+    match (word, stop_sequence) {
+        ("stop_sequence", Some(stop)) => FinishReason::StopSequence(stop),
+        _ => FinishReason::parse(word),
     }
 }
 

@@ -110,7 +110,7 @@ fn reasons_to_stop_are_translated() {
         "refusal",
         "pause_turn",
     ];
-    let reasons = words.map(|word| finish_reason(word, None).as_str().to_owned());
+    let reasons = words.map(|word| finish_reason(word, None).recorded().to_owned());
     assert_eq!(reasons, ["stop", "stop", "length", "length", "tool_calls", "content_filter", "pause_turn"]);
 }
 

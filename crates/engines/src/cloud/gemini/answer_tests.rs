@@ -101,7 +101,7 @@ fn reasons_to_stop_are_translated() {
         "SPII",
         "MALFORMED_FUNCTION_CALL",
     ];
-    let reasons = words.map(|word| finish_reason(word, false).as_str().to_owned());
+    let reasons = words.map(|word| finish_reason(word, false).recorded().to_owned());
     assert_eq!(
         reasons,
         [

@@ -4,6 +4,8 @@ use hob_core::{FinishReason, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::wire::token_count;
+
 /// The complete answer, or its next part.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -71,13 +73,13 @@ pub(super) struct PromptFeedback {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireUsage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::or_zero")]
     prompt_token_count: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::or_zero")]
     candidates_token_count: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     thoughts_token_count: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "token_count::optional")]
     cached_content_token_count: Option<u64>,
 }
 
@@ -97,11 +99,8 @@ impl From<WireUsage> for Usage {
 
 /// Google has no separate finish reason for an answer that ends in calls.
 pub(super) fn finish_reason(word: &str, has_calls: bool) -> FinishReason {
-    match word {
-        "STOP" if has_calls => FinishReason::ToolCalls,
-        "STOP" => FinishReason::Stop,
-        "MAX_TOKENS" => FinishReason::Length,
-        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => FinishReason::ContentFilter,
-        other => FinishReason::Other(other.to_ascii_lowercase()),
+    match FinishReason::parse(word) {
+        FinishReason::Stop if has_calls => FinishReason::ToolCalls,
+        reason => reason,
     }
 }

@@ -178,3 +178,44 @@ async fn another_range_than_requested_is_refused() {
     let error = failure(&hub).await;
     assert!(error.to_string().contains("another part"), "{error}");
 }
+
+#[tokio::test]
+async fn a_hub_that_refuses_every_range_is_asked_once_more_and_given_up() {
+    let (_dir, directory) = broken_off(2 << 20).await;
+    let refusing = hub(one_file(), |request, proper| match request.path.contains("/resolve/") {
+        true => Reply::new(416, "text/plain", ""),
+        false => proper,
+    })
+    .await;
+    let error = pull(&spec(None), &directory, &options(&refusing)).await.unwrap_err();
+    assert!(error.to_string().contains("answered 416"), "{error}");
+    assert!(error.to_string().contains("not even from its start"), "{error}");
+    let requests = file_requests(&refusing);
+    assert!(matches!(requests[..], [(1..), 0]), "{requests:?}");
+    assert_eq!(names_in(directory.dir()), Vec::<String>::new(), "the part is deleted");
+}
+
+#[tokio::test]
+async fn a_hub_that_begins_again_and_again_is_given_up() {
+    let begun = Arc::new(AtomicBool::new(false));
+    let hub = hub(one_file(), move |request, proper| {
+        if !request.path.contains("/resolve/") {
+            return proper;
+        }
+        // One byte more than a start, and then the start again.
+        let total = model(1).len();
+        let start = range_start(request).unwrap_or(0);
+        match start > 0 && begun.swap(true, Ordering::SeqCst) {
+            true => {
+                begun.store(false, Ordering::SeqCst);
+                Reply::new(206, "application/octet-stream", &model(1)[start..=start])
+                    .header("content-range", &format!("bytes {start}-{}/{total}", total - 1))
+                    .then_cut()
+            }
+            false => Reply::new(200, "application/octet-stream", &model(1)[..1000]).then_cut(),
+        }
+    })
+    .await;
+    let error = failure(&hub).await;
+    assert!(matches!(error, PullError::Unreachable { .. }), "{error}");
+}

@@ -1,6 +1,6 @@
-//! Custom tools: free text for the client, a function with one string for the engine.
+//! Custom tools: free text for the client, a function with one string for the engine. And tools in namespaces: one name for the engine.
 
-use hob_core::{Message, Role, ToolCall};
+use hob_core::{Message, Role, ToolCall, ToolChoice};
 use serde_json::{Value, json};
 
 use super::{StoringServer, calling, events_of, last_messages, types_of};
@@ -60,4 +60,53 @@ async fn a_custom_tool_is_called_with_text() {
             Message::tool_result("c1", "Done!"),
         ]
     );
+}
+
+#[tokio::test]
+async fn a_tool_of_a_namespace_is_called_by_both_names() {
+    let engine = calling("mcp__docs__search", "{}");
+    let server = StoringServer::start(engine.clone()).await;
+    let tools = json!([
+        { "type": "function", "name": "search" },
+        { "type": "namespace", "name": "mcp__docs", "description": "d", "tools": [
+            { "type": "function", "name": "search", "description": "Searches.", "parameters": { "type": "object" } },
+        ] },
+    ]);
+    let called = |item: &Value| {
+        assert_eq!(
+            [&item["type"], &item["name"], &item["namespace"], &item["arguments"], &item["call_id"]],
+            [&json!("function_call"), &json!("search"), &json!("mcp__docs"), &json!("{}"), &json!("c1")]
+        );
+    };
+    let whole = server.created(json!({ "tools": tools })).await;
+    called(&whole["output"][1]);
+    let offered = engine.requests()[0].tools.clone();
+    let names: Vec<&str> = offered.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["search", "mcp__docs__search"]);
+    assert_eq!(offered[1].description.as_deref(), Some("Searches."));
+
+    let response = server.create(json!({ "tools": tools, "stream": true })).await;
+    let events = events_of(&response.text().await.unwrap());
+    let of_call = |kind: &str| {
+        let found = events.iter().find(|event| event["type"] == kind && event["output_index"] == 1);
+        found.unwrap()["item"].clone()
+    };
+    assert_eq!(of_call("response.output_item.added")["namespace"], "mcp__docs");
+    let item = of_call("response.output_item.done");
+    called(&item);
+
+    // The call in the history is one of the tool that is offered.
+    let input = json!([
+        { "role": "user", "content": "hi" },
+        item,
+        { "type": "function_call_output", "call_id": "c1", "output": "found" },
+    ]);
+    let done = server.created(json!({ "input": input, "tools": tools })).await;
+    assert_eq!(done["status"], "completed");
+    assert_eq!(last_messages(&engine)[1].tool_calls[0].name, "mcp__docs__search");
+
+    let chosen = json!({ "type": "function", "namespace": "mcp__docs", "name": "search" });
+    server.created(json!({ "tools": tools, "tool_choice": chosen })).await;
+    let choice = engine.requests().pop().unwrap().tool_choice;
+    assert_eq!(choice, Some(ToolChoice::Function("mcp__docs__search".into())));
 }

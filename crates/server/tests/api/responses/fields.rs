@@ -63,7 +63,12 @@ fn request_rows() -> Vec<Row> {
         ),
         ("`tools[].defer_loading` and others", with_tool(json!({ "defer_loading": true })), ""),
         (
-            "`tools[]` `web_search`, `file_search`, `mcp`, `namespace`, …",
+            "`tools[]` `namespace`",
+            json!({ "tools": [{ "type": "namespace", "name": "n", "tools": [{ "type": "function", "name": "f" }] }] }),
+            "emulated: functions with the names of both",
+        ),
+        (
+            "`tools[]` `web_search`, `file_search`, `mcp`, …",
             json!({ "tools": [{ "type": "web_search" }] }),
             "tools that only OpenAI runs",
         ),
