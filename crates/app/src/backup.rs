@@ -1,7 +1,7 @@
 //! Backups of all databases in one file, from SQLite or PostgreSQL, and back into either. A backup is a ZIP archive of SQLite files
 //! and a manifest, so the migrations of Hob also apply to old backups.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use hob_core::time::Moment;
 use hob_db::copy::{CopyError, CopyReport, ExistingRows, forget_copy};
 use hob_db::postgres::PostgresDatabase;
 use hob_db::{Database, DatabaseError, copy_file, count_rows, inspect, settle_file};
+use hob_memory::{MemoryStore, PostgresMemoryStore, SqliteMemoryStore};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tempfile::{NamedTempFile, TempDir};
@@ -22,7 +23,8 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 use crate::database_copy::{
     CopyListener, StateCopyError, StateLocation, check_unused, files_to_postgres, postgres_to_files,
 };
-use crate::databases::{DATABASE, HOB_MIGRATIONS, MEMORY_DATABASE, MEMORY_MIGRATIONS};
+use crate::databases::{DATABASE, HOB_MIGRATIONS, MEMORY_DATABASE, MEMORY_MIGRATIONS, UPLOADS};
+use crate::restored_uploads::move_unknown;
 
 /// The form of the archive. A new form gets the next number.
 const FORMAT: u32 = 1;
@@ -31,6 +33,9 @@ const MANIFEST: &str = "manifest.json";
 
 /// The most bytes of a manifest.
 const MAX_MANIFEST: u64 = 1 << 20;
+
+/// Begins the name of the temporary directory of a restore.
+const RESTORE_PREFIX: &str = ".hob-restore-";
 
 const FILES: [&str; 2] = [DATABASE, MEMORY_DATABASE];
 
@@ -201,8 +206,9 @@ pub fn open_backup(path: &Path, scratch: &Path) -> Result<OpenedBackup, BackupEr
         ZipArchive::new(file).map_err(|source| BackupError::NotABackup { path: path.to_owned(), source })?;
     let manifest = read_manifest(&mut archive, path)?;
     fs::create_dir_all(scratch).map_err(|source| BackupError::Write { path: scratch.to_owned(), source })?;
+    remove_leftovers(scratch);
     let directory = tempfile::Builder::new()
-        .prefix(".hob-restore-")
+        .prefix(RESTORE_PREFIX)
         .tempdir_in(scratch)
         .map_err(|source| BackupError::Write { path: scratch.to_owned(), source })?;
     for BackupFile { name, bytes, sha256, .. } in &manifest.files {
@@ -236,6 +242,17 @@ pub fn open_backup(path: &Path, scratch: &Path) -> Result<OpenedBackup, BackupEr
     Ok(OpenedBackup { manifest, directory, name })
 }
 
+/// Removes what restores left that were stopped by a signal. Only one restore runs at a time.
+fn remove_leftovers(scratch: &Path) {
+    for entry in fs::read_dir(scratch).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(RESTORE_PREFIX)
+            && let Err(error) = fs::remove_dir_all(entry.path())
+        {
+            tracing::warn!(path = %entry.path().display(), %error, "cannot remove a temporary directory");
+        }
+    }
+}
+
 fn read_manifest(archive: &mut ZipArchive<File>, path: &Path) -> Result<BackupManifest, BackupError> {
     let damaged = |what: String| BackupError::Damaged { path: path.to_owned(), what };
     let entry = archive
@@ -260,7 +277,8 @@ pub enum Replace {
     KeepingOld,
 }
 
-/// Puts a backup in the place of what is in `to`. `home` gets what is moved aside. Nothing else may use `to`. Blocks.
+/// Puts a backup in the place of what is in `to`. `home` has the uploaded documents, and gets what is moved aside. Nothing else may use
+/// `to`. Blocks.
 pub fn restore(
     backup: OpenedBackup,
     to: &StateLocation,
@@ -268,12 +286,37 @@ pub fn restore(
     replace: Replace,
     listener: CopyListener<'_>,
 ) -> Result<Restored, BackupError> {
-    match to {
-        StateLocation::Files(directory) => restore_files(&backup, directory, replace),
+    let mut restored = match to {
+        StateLocation::Files(directory) => restore_files(&backup, directory, replace)?,
         StateLocation::Postgres(database) => {
             check_unused(to)?;
-            restore_to_server(&backup, database, home, replace, listener)
+            restore_to_server(&backup, database, home, replace, listener)?
         }
+    };
+    if replace == Replace::KeepingOld {
+        restored.aside.extend(move_uploads_aside(to, home)?);
+    }
+    Ok(restored)
+}
+
+/// Moves uploaded files aside that the restored memory does not have. Returns where they are.
+fn move_uploads_aside(to: &StateLocation, home: &Path) -> Result<Option<PathBuf>, BackupError> {
+    let uploads = home.join(UPLOADS);
+    // As in the memory: without links.
+    let Ok(resolved) = uploads.canonicalize() else { return Ok(None) };
+    let name = resolved.to_string_lossy();
+    let known = match to {
+        StateLocation::Files(directory) => match SqliteMemoryStore::find(&directory.join(MEMORY_DATABASE))? {
+            Some(memory) => memory.known_below(&name)?,
+            None => HashMap::new(),
+        },
+        StateLocation::Postgres(database) => PostgresMemoryStore::new(database.clone()).known_below(&name)?,
+    };
+    let is_known = |path: &Path| path.to_str().is_some_and(|path| known.contains_key(path));
+    let aside = beside(&uploads, &format!(".before-restore-{}", stamp()));
+    match move_unknown(&resolved, &aside, &is_known) {
+        Ok(has_moved) => Ok(has_moved.then_some(aside)),
+        Err(source) => Err(BackupError::Write { path: aside, source }),
     }
 }
 
@@ -347,86 +390,5 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A home with both files, and its backup.
-    fn backed_up() -> (TempDir, PathBuf) {
-        let root = tempfile::tempdir().expect("a directory");
-        for (file, migrations) in [(DATABASE, HOB_MIGRATIONS), (MEMORY_DATABASE, MEMORY_MIGRATIONS)] {
-            drop(Database::open(&root.path().join(file), migrations).expect("made"));
-        }
-        let path = root.path().join("backup.zip");
-        back_up(&StateLocation::Files(root.path().to_owned()), &path, &|_| {}).expect("saved");
-        (root, path)
-    }
-
-    /// A backup with these files.
-    fn archive(path: &Path, entries: &[(&str, &[u8])]) {
-        let mut archive = ZipWriter::new(File::create(path).expect("a file"));
-        for (name, bytes) in entries {
-            archive.start_file(*name, SimpleFileOptions::default()).expect("begun");
-            archive.write_all(bytes).expect("written");
-        }
-        archive.finish().expect("written");
-    }
-
-    #[test]
-    fn a_backup_is_readable_by_its_owner_only_and_leaves_nothing_beside_it() {
-        let (root, path) = backed_up();
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            assert_eq!(path.metadata().expect("there").permissions().mode() & 0o777, 0o600);
-        }
-        let opened = open_backup(&path, root.path()).expect("good");
-        let names: Vec<&str> = opened.manifest.files.iter().map(|file| file.name.as_str()).collect();
-        assert_eq!(names, FILES);
-        drop(opened);
-        let hidden = fs::read_dir(root.path())
-            .expect("a directory")
-            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
-            .filter(|name| name.starts_with('.'));
-        assert_eq!(hidden.collect::<Vec<_>>(), [""; 0]);
-    }
-
-    #[test]
-    fn a_backup_of_a_newer_hob_is_refused() {
-        let (root, path) = backed_up();
-        archive(&path, &[(MANIFEST, br#"{"format": 2, "hob": "9.0.0", "parts": []}"#)]);
-        let refused = open_backup(&path, root.path()).err().expect("refused").to_string();
-        assert_eq!(
-            refused,
-            format!(
-                "the backup {} was written by a newer Hob (9.0.0). Update Hob, and try again.",
-                path.display()
-            )
-        );
-
-        let newer = Database::open(&root.path().join(DATABASE), HOB_MIGRATIONS).expect("opened");
-        let later = "UPDATE schema_version SET version = version + 1";
-        newer.write(|transaction| transaction.execute(later, [])).expect("written");
-        drop(newer);
-        let path = root.path().join("newer.zip");
-        back_up(&StateLocation::Files(root.path().to_owned()), &path, &|_| {}).expect("saved");
-        assert!(matches!(open_backup(&path, root.path()), Err(BackupError::Newer { .. })));
-    }
-
-    #[test]
-    fn a_wrong_checksum_is_noticed() {
-        let (root, path) = backed_up();
-        let opened = open_backup(&path, root.path()).expect("good");
-        let manifest = serde_json::to_vec(&opened.manifest).expect("JSON");
-        let database = fs::read(opened.directory.path().join(DATABASE)).expect("there");
-        let mut other = database.clone();
-        if let Some(byte) = other.last_mut() {
-            *byte ^= 1;
-        }
-        archive(&path, &[(MANIFEST, &manifest), (DATABASE, &other)]);
-        let refused = open_backup(&path, root.path()).err().expect("refused").to_string();
-        assert!(refused.contains("the checksum of hob.db is wrong"), "{refused}");
-        archive(&path, &[(MANIFEST, &manifest), (DATABASE, &database)]);
-        let refused = open_backup(&path, root.path()).err().expect("refused").to_string();
-        assert!(refused.contains("memory.db"), "{refused}");
-    }
-}
+#[path = "backup_tests.rs"]
+mod tests;

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hob_db::copy::{
-    CopyError, CopyProgress, CopyReport, CopyRequest, CopyTable, ExistingRows, copy_to_postgres,
-    copy_to_sqlite,
+    CopyError, CopyProgress, CopyReport, CopyRequest, CopyTable, ExistingRows, check_postgres_target,
+    check_sqlite_target, copy_to_postgres, copy_to_sqlite,
 };
 use hob_db::postgres::PostgresDatabase;
 use hob_db::{Database, DatabaseError, Migrations, settle_file};
@@ -159,15 +159,24 @@ pub(crate) fn files_to_postgres(
     if !groups().iter().any(|group| home.join(group.file).exists()) {
         return Err(StateCopyError::NothingThere { path: home.to_owned() });
     }
-    let mut whole = CopyReport { was_complete: true, ..CopyReport::default() };
+    let mut sources = Vec::new();
     for FileTables { file, migrations, tables } in groups() {
         let path = home.join(file);
-        if !path.exists() {
-            continue;
-        }
-        let opened = Database::open(&path, migrations)?;
-        let request = CopyRequest { tables: &tables, source, existing, listener };
-        add(&mut whole, copy_to_postgres(&opened, database, &request)?);
+        // What has no file is empty, and so are its tables after the copy.
+        let opened = match path.exists() {
+            true => Database::open(&path, migrations)?,
+            false => Database::in_memory(migrations)?,
+        };
+        sources.push((opened, tables));
+    }
+    // First, so that nothing is copied if one of the groups is refused.
+    for (_, tables) in &sources {
+        check_postgres_target(database, &CopyRequest { tables, source, existing, listener })?;
+    }
+    let mut whole = CopyReport { was_complete: true, ..CopyReport::default() };
+    for (opened, tables) in &sources {
+        let request = CopyRequest { tables, source, existing, listener };
+        add(&mut whole, copy_to_postgres(opened, database, &request)?);
     }
     // Builds the indexes, which takes less time than adding each vector to them.
     PostgresMemoryStore::new(database.clone()).sync()?;
@@ -180,6 +189,14 @@ pub(crate) fn postgres_to_files(
     existing: ExistingRows,
     listener: CopyListener<'_>,
 ) -> Result<CopyReport, StateCopyError> {
+    // First, so that nothing is copied if one of the files is refused.
+    for FileTables { file, migrations, tables } in groups() {
+        let path = home.join(file);
+        if path.exists() {
+            let request = CopyRequest { tables: &tables, source: database.server(), existing, listener };
+            check_sqlite_target(&Database::open(&path, migrations)?, &request)?;
+        }
+    }
     let mut whole = CopyReport { was_complete: true, ..CopyReport::default() };
     for FileTables { file, migrations, tables } in groups() {
         let path = home.join(file);

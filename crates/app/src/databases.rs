@@ -13,6 +13,9 @@ pub(crate) const DATABASE: &str = "hob.db";
 /// The file of the user's documents. A separate file, because it is large and indexing can rebuild it.
 pub(crate) const MEMORY_DATABASE: &str = "memory.db";
 
+/// The directory of uploaded documents in the home directory.
+pub(crate) const UPLOADS: &str = "documents";
+
 /// The tables of `hob.db`: calls, tasks, conversations, keys, watched pages and what the router learned.
 pub const HOB_MIGRATIONS: &[Migrations] = &[
     hob_telemetry::MIGRATIONS,

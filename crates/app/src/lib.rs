@@ -26,6 +26,7 @@ mod model_search;
 mod prompt_size_tests;
 mod readiness;
 mod recorded_calls;
+mod restored_uploads;
 #[cfg(test)]
 mod routing_tests;
 mod service_slot;

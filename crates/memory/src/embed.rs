@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hob_core::{EmbedRequest, Engine, EngineError, Overlong};
+use hob_core::{CollectionSet, EmbedRequest, Engine, EngineError, Overlong};
 
 use crate::index::{IndexProgress, IndexProgressFn};
 use crate::open::{blocking, store_failed};
@@ -62,22 +62,25 @@ impl Embedder {
         Ok(vectors)
     }
 
-    /// Creates the missing vectors of this model, and returns their number. Finished work stays if it is dropped.
+    /// Creates the missing vectors of this model in the collections, and returns their number. Not in others: their texts may be ones
+    /// that the caller may not send to the engine, or does not pay for. Finished work stays if it is dropped.
     pub async fn embed_missing(
         &self,
         store: &Arc<dyn MemoryStore>,
+        collections: &CollectionSet,
         progress: IndexProgressFn<'_>,
     ) -> Result<u64, MemoryError> {
-        let (counted, model) = (Arc::clone(store), self.model.clone());
-        let lacking = blocking(move || counted.count_without_vector(&model)).await?.map_err(store_failed)?;
+        let (counted, meant, model) = (Arc::clone(store), collections.clone(), self.model.clone());
+        let lacking = blocking(move || counted.count_without_vector_in(&meant, &model)).await?;
+        let lacking = lacking.map_err(store_failed)?;
         if lacking > 0 {
             progress(IndexProgress::Vectors { done: 0, of: lacking });
         }
         let (mut last, mut done) = (0, 0);
         loop {
-            let (from, model) = (Arc::clone(store), self.model.clone());
-            let chunks =
-                blocking(move || from.without_vector(&model, last, BATCH)).await?.map_err(store_failed)?;
+            let (from, meant, model) = (Arc::clone(store), collections.clone(), self.model.clone());
+            let chunks = blocking(move || from.without_vector_in(&meant, &model, last, BATCH)).await?;
+            let chunks = chunks.map_err(store_failed)?;
             let Some(newest) = chunks.last() else { return Ok(done) };
             last = newest.chunk;
             let ids: Vec<i64> = chunks.iter().map(|chunk| chunk.chunk).collect();

@@ -209,6 +209,7 @@ impl MemoryService {
     pub async fn store(&self, note: Note) -> Result<String, MemoryError> {
         let source = note_source(note, &self.options.index)?;
         let (name, chunks) = (source.path.clone(), source.chunks.len() as u64);
+        let collections = CollectionSet::of(source.collection.clone());
         let store = self.store.open().await?;
         let to = Arc::clone(&store);
         blocking(move || to.save(&source, SystemTime::now())).await?.map_err(store_failed)?;
@@ -217,7 +218,7 @@ impl MemoryService {
             // A note without a vector is found by its words, and gets one with the next indexing.
             let download = download_for(self.options.backend.is_none());
             match self.options.embedders.embedder(download).await {
-                Ok(embedder) => drop(embedder.embed_missing(&store, &|_| {}).await?),
+                Ok(embedder) => drop(embedder.embed_missing(&store, &collections, &|_| {}).await?),
                 Err(error) => tracing::warn!(%error, "stored a note without a vector"),
             }
         }
@@ -259,6 +260,7 @@ impl MemoryService {
             false => None,
         };
         let store = self.store.open().await?;
+        let collections = CollectionSet::of(collection.clone());
         let mut report = {
             let stop = stop.child_token();
             let _dropped = stop.clone().drop_guard();
@@ -267,7 +269,7 @@ impl MemoryService {
             blocking(move || index_and_note(&*store, &path, &options, &*listener, &stop)).await??
         };
         if let Some(embedder) = embedder {
-            let embedding = embedder.embed_missing(&store, &*listener);
+            let embedding = embedder.embed_missing(&store, &collections, &*listener);
             report.vectors = stop.run_until_cancelled(embedding).await.ok_or(MemoryError::Stopped)??;
         }
         if report.indexed + report.added + report.removed + report.vectors > 0 {

@@ -251,6 +251,8 @@ async fn only_missing_vectors_are_created() {
     assert_eq!((report.vectors, fixture.vectors.embedded.load(Ordering::Relaxed)), (0, 0));
     let error = fixture.ask("car", MemoryBackend::Vector).await.unwrap_err().to_string();
     assert!(error.contains("hob memory index PATH -b vector"), "{error}");
+    let asked = fixture.vectors.embedded.load(Ordering::Relaxed);
+    assert_eq!(asked, 0, "the model, which may have to be downloaded, is not used");
 
     let indexing = indexing(MemoryBackend::Vector, CancellationToken::new());
     for (expected, changed) in [(2, false), (0, true), (1, false)] {
@@ -260,6 +262,21 @@ async fn only_missing_vectors_are_created() {
             fixture.write("car.md", "The car was sold.");
         }
     }
+}
+
+#[tokio::test]
+async fn a_run_makes_no_vectors_of_other_collections() {
+    let fixture = Fixture::new(MemoryBackend::Sqlite);
+    // A member whose key may not use the model.
+    let without = indexing(MemoryBackend::Sqlite, CancellationToken::new());
+    let members = IndexRequest { collection: team(), ..without };
+    fixture.memory.index_with(&fixture.notes().join("car.md"), members.clone()).await.unwrap();
+    let own = indexing(MemoryBackend::Vector, CancellationToken::new());
+    let report = fixture.memory.index_with(&fixture.notes().join("doctor.md"), own).await.unwrap();
+    assert_eq!((report.vectors, fixture.vectors.embedded.load(Ordering::Relaxed)), (1, 1));
+    let allowed = IndexRequest { backend: Some(MemoryBackend::Vector), ..members };
+    let report = fixture.memory.index_with(&fixture.notes().join("car.md"), allowed).await.unwrap();
+    assert_eq!((report.indexed, report.vectors), (0, 1));
 }
 
 #[tokio::test]

@@ -197,6 +197,12 @@ pub enum MemoryError {
     )]
     NoVectors { model: String },
 
+    #[error(
+        "the memory has no vectors, so it cannot be searched by meaning. Create them with 'hob memory index PATH -b vector', or \
+         search with '-b sqlite'."
+    )]
+    NotEmbedded,
+
     /// There is no embedding model.
     #[error("searching by meaning needs an embedding model: {reason}")]
     NoEmbedder { reason: String },
@@ -222,7 +228,13 @@ pub enum MemoryError {
 impl MemoryError {
     /// Whether the same search by words could succeed.
     pub fn is_about_vectors(&self) -> bool {
-        matches!(self, MemoryError::NoVectors { .. } | MemoryError::NoEmbedder { .. } | MemoryError::Embed(_))
+        matches!(
+            self,
+            MemoryError::NoVectors { .. }
+                | MemoryError::NotEmbedded
+                | MemoryError::NoEmbedder { .. }
+                | MemoryError::Embed(_)
+        )
     }
 }
 

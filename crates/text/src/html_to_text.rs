@@ -319,12 +319,15 @@ impl<'a> Page<'a> {
     /// Writes the pending line feeds, mark or space before the next word.
     fn begin(&mut self) {
         let begins_line = self.breaks > 0 || self.out.is_empty();
-        let is_apart = self.breaks > 1;
+        let mut is_apart = self.breaks > 1;
         if self.breaks > 0 && !self.out.is_empty() {
-            let trimmed = self.out.trim_end_matches(is_space).len();
             // The offset of an open link must stay valid.
-            if self.link.as_ref().is_none_or(|link| link.from <= trimmed) {
-                self.out.truncate(trimmed);
+            let link = self.link.as_ref().map_or(0, |link| link.from);
+            let trimmed = link + self.out[link..].trim_end_matches(is_space).len();
+            self.out.truncate(trimmed);
+            // Lines that were blank are gone, and so is the text at their offsets.
+            while let Some(blank) = self.lines.pop_if(|line| line.start >= trimmed) {
+                is_apart |= blank.is_apart;
             }
             self.out.push_str(if self.breaks > 1 { "\n\n" } else { "\n" });
         } else if self.space && !self.out.is_empty() && self.mark.is_empty() {

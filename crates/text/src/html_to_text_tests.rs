@@ -109,3 +109,20 @@ fn without_a_base_no_link_is_written_out() {
         readable_lines("<a href='https://example.org/'>here</a>", ReadOptions { base: None, max_bytes: 100 });
     assert_eq!(page.text, "here");
 }
+
+#[test]
+fn blank_lines_in_a_link_are_dropped_as_they_come() {
+    // Looking at all of them again for each would take many minutes.
+    let html = format!("x<pre> <a>{}", "<br> ".repeat(200_000));
+    let (page, lines) = readable_lines(&html, ReadOptions { base: None, max_bytes: 1 << 20 });
+    assert_eq!(page.text, "x");
+    assert!(lines.len() < 5, "{}", lines.len());
+}
+
+#[test]
+fn a_line_begins_at_a_character_of_the_text_after_blank_lines() {
+    let html = "a<pre>      <br>éé<br> </pre><p>ü";
+    let (page, lines) = readable_lines(html, ReadOptions { base: None, max_bytes: 1 << 20 });
+    let starts: Vec<&str> = lines.iter().map(|line| &page.text[line.start..]).collect();
+    assert_eq!(starts, ["a\néé\n\nü", "éé\n\nü", "ü"]);
+}

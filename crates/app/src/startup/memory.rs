@@ -15,6 +15,7 @@ use hob_memory::{
 };
 use tokio::sync::OnceCell;
 
+use crate::databases::UPLOADS;
 use crate::startup::embedder::open_embedder;
 use crate::startup::engines::{choose, engines};
 use crate::startup::local_models::FirstRun;
@@ -30,9 +31,6 @@ pub struct MemoryWiring {
     /// The process that reads files which a server should not read itself; `None` reads them in this process.
     pub reader: Option<ReaderProcess>,
 }
-
-/// The directory of uploaded documents in the home directory.
-const UPLOADS: &str = "documents";
 
 /// The memory in a database, according to the configuration. Opens nothing yet. `home` is Hob's home directory.
 pub fn open_memory(

@@ -8,7 +8,7 @@ use hob_app::POSTGRES_MIGRATIONS;
 use hob_db::count_rows;
 use hob_db::postgres::PostgresDatabase;
 use hob_memory::store::{NewChunk, NewSource, NewVector, SourceStamp};
-use hob_memory::{MemoryStore, PositionUnit, SqliteMemoryStore};
+use hob_memory::{MemoryStore, PositionUnit, PostgresMemoryStore, SqliteMemoryStore};
 use hob_testkit::old_database::left_at;
 use hob_testkit::{PostgresServer, TestDatabase};
 use tokio::process::Command;
@@ -39,7 +39,23 @@ async fn filled() -> Home {
     let home = Home::empty();
     drop(left_at(&OLD, OLD.len(), &home.directory().join("hob.db")));
     let memory = SqliteMemoryStore::open(&home.directory().join("memory.db")).expect("opened");
-    let source = NewSource {
+    memory.save(&boiler(), SystemTime::UNIX_EPOCH).expect("saved");
+    memory.add_vectors("minilm", &[NewVector { chunk: 1, vector: vec![0.6, -0.8] }]).expect("added");
+    drop(memory);
+    for command in [
+        &["key", "create", "ana", "--models", "qwen*", "--budget", "200k tokens/day"][..],
+        &["key", "create", "ben", "--expires", "2099-01-31"],
+        &["key", "disable", "ben"],
+    ] {
+        let ran = home.run(command).await;
+        assert_eq!(ran.code, Some(0), "{command:?}: {}", ran.stderr);
+    }
+    home
+}
+
+/// A document of one chunk.
+fn boiler() -> NewSource {
+    NewSource {
         collection: hob_core::CollectionName::default(),
         path: "/notes/boiler.md".to_owned(),
         title: "Boiler".to_owned(),
@@ -52,19 +68,24 @@ async fn filled() -> Home {
             end_line: 1,
             tokens: 7,
         }],
-    };
-    memory.save(&source, SystemTime::UNIX_EPOCH).expect("saved");
-    memory.add_vectors("minilm", &[NewVector { chunk: 1, vector: vec![0.6, -0.8] }]).expect("added");
-    drop(memory);
-    for command in [
-        &["key", "create", "ana", "--models", "qwen*", "--budget", "200k tokens/day"][..],
-        &["key", "create", "ben", "--expires", "2099-01-31"],
-        &["key", "disable", "ben"],
-    ] {
-        let ran = home.run(command).await;
-        assert_eq!(ran.code, Some(0), "{command:?}: {}", ran.stderr);
     }
-    home
+}
+
+/// A database with a document, opened under another name than Hob's, which would count as a user of it.
+fn with_a_document() -> (TestDatabase, PostgresDatabase) {
+    let created = database();
+    let url = format!("{}&application_name=test", created.url());
+    let opened = PostgresDatabase::new(url.parse().expect("a URL"), POSTGRES_MIGRATIONS).expect("opened");
+    PostgresMemoryStore::new(opened.clone()).save(&boiler(), SystemTime::UNIX_EPOCH).expect("saved");
+    (created, opened)
+}
+
+fn count(database: &PostgresDatabase, table: &str) -> i64 {
+    let counted = database.read(|transaction| {
+        let row = transaction.query_one(&format!("SELECT count(*) FROM {table}"), &[])?;
+        Ok(row.try_get::<_, i64>(0)?)
+    });
+    counted.expect("counted")
 }
 
 /// What users see of the data.
@@ -223,6 +244,44 @@ async fn a_wrong_target_is_refused_and_unchanged() {
         .await;
     let said = failure(&warned);
     assert!(said.contains("can read the password") && !said.contains("secret"), "{said}");
+}
+
+#[tokio::test]
+async fn a_copy_whose_target_has_only_documents_is_refused_before_it_begins() {
+    let home = filled().await;
+    let (created, opened) = with_a_document();
+    let refused = finish(with(&created, &home, &COPY)).await;
+    assert!(failure(&refused).contains("already has data"), "{}", refused.stderr);
+    assert_eq!([count(&opened, "api_key"), count(&opened, "memory_source")], [0, 1]);
+
+    // The other way: the target has only a memory.
+    let full = database();
+    assert_eq!(finish(with(&full, &home, &COPY)).await.code, Some(0));
+    let target = Home::empty();
+    let memory = SqliteMemoryStore::open(&target.directory().join("memory.db")).expect("opened");
+    memory.save(&boiler(), SystemTime::UNIX_EPOCH).expect("saved");
+    drop(memory);
+    let refused = finish(with(&full, &target, &COPY_BACK)).await;
+    assert!(failure(&refused).contains("already has data"), "{}", refused.stderr);
+    let hob = target.directory().join("hob.db");
+    let keys = if hob.exists() { count_rows(&hob).expect("counted")["api_key"] } else { 0 };
+    assert_eq!(keys, 0);
+}
+
+#[tokio::test]
+async fn a_restored_backup_without_documents_replaces_those_of_a_server() {
+    let home = Home::empty();
+    assert_eq!(home.run(&["key", "create", "ana"]).await.code, Some(0));
+    let file = home.documents().join("backup.zip");
+    let file = file.to_str().expect("text");
+    assert_eq!(home.run(&["backup", file]).await.code, Some(0));
+    let (created, opened) = with_a_document();
+    let refused = finish(with(&created, &home, &["restore", file])).await;
+    assert!(failure(&refused).contains("Add --force"), "{}", refused.stderr);
+    assert_eq!([count(&opened, "api_key"), count(&opened, "memory_source")], [0, 1]);
+    let restored = finish(with(&created, &home, &["restore", file, "--force"])).await;
+    assert_eq!(restored.code, Some(0), "{}", restored.stderr);
+    assert_eq!([count(&opened, "api_key"), count(&opened, "memory_source")], [1, 0]);
 }
 
 #[tokio::test]

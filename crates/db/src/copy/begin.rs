@@ -6,8 +6,8 @@ use super::state::{self, TableState};
 use super::{CopyError, CopyRequest, CopyTable, ExistingRows, postgres_side, sqlite_side};
 use crate::postgres::{PostgresTransaction, QueryError, QueryResult};
 
-/// What earlier runs have copied of each table, or why nothing may be written.
-enum Begin {
+/// What earlier runs have copied of each table.
+pub(super) enum Begin {
     Complete,
     Continue(Vec<u64>),
     /// The target must be empty, or is emptied first.
@@ -55,6 +55,36 @@ pub(super) trait BeginTransaction {
     fn begin_table(&mut self, table: &CopyTable, source: &str) -> Result<(), Self::Error>;
 }
 
+/// Checks whether a copy may begin, and changes no row. The outer error is one of the database.
+pub(super) fn check<T: BeginTransaction>(
+    transaction: &mut T,
+    request: &CopyRequest<'_>,
+    target: &str,
+) -> Result<Result<Begin, CopyError>, T::Error> {
+    let begin = decide(&transaction.states()?, request, target);
+    if let Ok(Begin::New { delete: false }) = begin
+        && let Some(occupied) = occupied(transaction, request, target)?
+    {
+        return Ok(Err(occupied));
+    }
+    Ok(begin)
+}
+
+/// The error if a table of the target has rows.
+fn occupied<T: BeginTransaction>(
+    transaction: &mut T,
+    request: &CopyRequest<'_>,
+    target: &str,
+) -> Result<Option<CopyError>, T::Error> {
+    for table in request.tables {
+        let rows = transaction.count(table)?;
+        if rows > 0 {
+            return Ok(Some(CopyError::Occupied { target: target.to_owned(), table: table.name, rows }));
+        }
+    }
+    Ok(None)
+}
+
 /// Checks what is in the target, and returns how many rows of each table an earlier run has copied; `None` if it is complete. The outer
 /// error is one of the database.
 pub(super) fn begin<T: BeginTransaction>(
@@ -62,7 +92,7 @@ pub(super) fn begin<T: BeginTransaction>(
     request: &CopyRequest<'_>,
     target: &str,
 ) -> Result<Result<Option<Vec<u64>>, CopyError>, T::Error> {
-    let delete = match decide(&transaction.states()?, request, target) {
+    let delete = match check(transaction, request, target)? {
         Err(error) => return Ok(Err(error)),
         Ok(Begin::Complete) => return Ok(Ok(None)),
         Ok(Begin::Continue(copied)) => return Ok(Ok(Some(copied))),
@@ -70,11 +100,8 @@ pub(super) fn begin<T: BeginTransaction>(
     };
     if delete {
         transaction.clear(request.tables)?;
-    }
-    for table in request.tables {
-        let rows = transaction.count(table)?;
-        if rows > 0 {
-            return Ok(Err(CopyError::Occupied { target: target.to_owned(), table: table.name, rows }));
+        if let Some(occupied) = occupied(transaction, request, target)? {
+            return Ok(Err(occupied));
         }
     }
     for table in request.tables {

@@ -30,7 +30,7 @@ use thiserror::Error;
 use crate::DatabaseError;
 use crate::postgres::{PostgresTransaction, QueryResult};
 
-pub use run::{copy_to_postgres, copy_to_sqlite};
+pub use run::{check_postgres_target, check_sqlite_target, copy_to_postgres, copy_to_sqlite};
 pub use state::forget_copy;
 pub use value::{CopyRow, CopyValue};
 

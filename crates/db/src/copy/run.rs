@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::begin::begin;
+use super::begin::{begin, check};
 use super::page::{Described, Page, Position};
 use super::state;
 use super::value::{CopyRow, CopyValue, Tally};
@@ -89,6 +89,23 @@ pub fn copy_to_sqlite(
         let mut reader = PostgresReader { database: source, transaction };
         Ok(copy(&mut reader, &mut SqliteWriter { database: target, described }, request))
     })?
+}
+
+/// Fails if [`copy_to_postgres`] would refuse the target, and changes none of its rows. A copy of several groups of tables checks all
+/// groups before the first. Blocks.
+pub fn check_postgres_target(target: &PostgresDatabase, request: &CopyRequest<'_>) -> Result<(), CopyError> {
+    let name = PostgresWriter { database: target }.name();
+    let checked = target.write(|transaction| {
+        transaction.wait_without_limit()?;
+        check(transaction, request, &name)
+    })?;
+    checked.map(drop)
+}
+
+/// The same for [`copy_to_sqlite`].
+pub fn check_sqlite_target(target: &Database, request: &CopyRequest<'_>) -> Result<(), CopyError> {
+    let name = target.path().display().to_string();
+    target.write(|mut transaction| check(&mut transaction, request, &name))?.map(drop)
 }
 
 fn copy(

@@ -112,6 +112,38 @@ fn text_without_a_border_is_cut_between_characters() {
     }
 }
 
+#[test]
+fn a_long_run_of_blanks_or_closing_marks_costs_no_more_than_its_length() {
+    // With a look ahead from each of them, this would take many minutes.
+    for run in [" ", ")", "\u{2019}", " \u{e31}", " \u{345}"] {
+        let text = format!("One.{}x", run.repeat((1 << 18) / run.len()));
+        let chunks = chunk(&document(vec![block(BlockKind::Paragraph, &text, 1)]), options(64, 0));
+        let own = chunks.iter().map(|chunk| letters(&chunk.text)).collect::<String>();
+        assert_eq!(own, letters(&text), "{run:?}");
+    }
+}
+
+#[test]
+fn a_sentence_in_another_script_is_not_cut_between_its_words() {
+    let text = format!("Слово {}конец. ", "слово ".repeat(80)).repeat(9);
+    let chunks = chunk(&document(vec![block(BlockKind::Paragraph, &text, 1)]), options(512, 0));
+    assert!(chunks.len() > 1);
+    assert!(chunks.iter().all(|chunk| chunk.text.ends_with("конец.")), "{chunks:#?}");
+}
+
+#[test]
+fn the_title_of_a_long_heading_is_cut_for_each_chunk_of_it() {
+    // Joining the whole heading for each chunk would copy gigabytes.
+    let heading = "These are the words of one. ".repeat(40_000);
+    let chunks = chunk(&document(vec![block(BlockKind::Heading(1), &heading, 1)]), options(16, 0));
+    assert!(chunks.len() > 10_000, "{}", chunks.len());
+    let title = format!("Book › {}…", &heading[..MAX_TITLE_BYTES]);
+    assert!(chunks.iter().all(|chunk| chunk.title == title), "{}", chunks[0].title);
+}
+
+/// The letters of the heading in a title of 200 characters, after `Book › `.
+const MAX_TITLE_BYTES: usize = 193;
+
 fn any_block() -> impl Strategy<Value = (BlockKind, String)> {
     let kind = prop_oneof![
         (1..=6_u8).prop_map(BlockKind::Heading),

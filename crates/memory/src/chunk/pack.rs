@@ -65,12 +65,18 @@ impl<'a> Path<'a> {
         // The title of a document is often also its first heading.
         let headings = headings.filter(|heading| Some(*heading) != self.title);
         let names = self.title.into_iter().chain(headings).filter(|name| !name.is_empty());
-        let title = names.collect::<Vec<_>>().join(" › ");
+        // Only the start of a name can be in the title. A long heading is cut into many chunks, and each has a title.
+        let title = names.map(|name| start_of(name, MAX_TITLE + 1)).collect::<Vec<_>>().join(" › ");
         match title.char_indices().nth(MAX_TITLE) {
             Some((end, _)) => format!("{}…", &title[..end]),
             None => title,
         }
     }
+}
+
+/// The first characters of a text.
+fn start_of(text: &str, characters: usize) -> &str {
+    text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
 
 struct Packer<'a> {

@@ -5,6 +5,9 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::read::{BlockKind, TextBlock};
 use crate::tokens;
 
+/// Blanks and closing marks in a row after which a sentence may be cut.
+const MAX_RUN: usize = 64;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece<'a> {
     pub kind: BlockKind,
@@ -120,7 +123,7 @@ fn parts<'a>(text: &'a str, border: Border, limit: usize) -> Box<dyn Iterator<It
     match border {
         Border::Group => Box::new(groups(text)),
         Border::Line => Box::new(text.split_inclusive('\n')),
-        Border::Sentence => Box::new(text.split_sentence_bounds()),
+        Border::Sentence => Box::new(short_runs(text).flat_map(|part| part.split_sentence_bounds())),
         Border::Word => Box::new(text.split_inclusive(char::is_whitespace)),
         Border::Character => Box::new(lengths(text, limit)),
     }
@@ -143,6 +146,30 @@ fn groups(text: &str) -> impl Iterator<Item = &str> {
         let (group, later) = rest.split_at(end);
         rest = later;
         (!group.is_empty()).then_some(group)
+    })
+}
+
+/// Parts with short runs of blanks and closing marks. After a full stop, the search for the end of a sentence looks ahead from each of
+/// them, so the time for a long run would grow with the square of its length.
+fn short_runs(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let mut run = 0_usize;
+        let is_too_long = |character: char| {
+            match character {
+                ' ' | '\t' | '\u{b}' | '\u{c}' | '(' | ')' | '[' | ']' | '{' | '}' | '"' | '\'' => run += 1,
+                '\0'..='\u{7f}' | '。' | '！' | '？' => run = 0,
+                // A sign that is written below a vowel.
+                '\u{345}' => {}
+                letter if letter.is_lowercase() || letter.is_uppercase() => run = 0,
+                // Other letters may be signs that belong to the character before, which end no run.
+                other => run += usize::from(!other.is_alphanumeric()),
+            }
+            run > MAX_RUN
+        };
+        let (part, later) = rest.split_at(rest.find(is_too_long).unwrap_or(rest.len()));
+        rest = later;
+        (!part.is_empty()).then_some(part)
     })
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hob_process::{Need, std_command};
 use serde::{Deserialize, Serialize};
 
-use super::bounded_process::{RunFailure, RunLimits, output_of};
+use super::bounded_process::{RunFailure, RunLimits, output_in_turn};
 use super::page_picture::{MAX_PIXELS, PagePicture};
 use super::{Document, ReadError, ReadLimits, ReaderProcess, pdf, pdf_scan};
 
@@ -119,8 +119,9 @@ fn ask(
     };
     let run = RunLimits { output: most.saturating_add(MAX_ORDER), time: limits.time };
     let mut command = std_command(&process.program, &[Need::Libraries]);
-    let said = match output_of(command.args(&process.arguments), &[&order, bytes], run) {
+    let said = match output_in_turn(command.args(&process.arguments), &[&order, bytes], run) {
         Ok(said) => said,
+        Err(RunFailure::Busy) => return Err(ReadError::Busy),
         Err(RunFailure::Io(error)) => return Err(error.into()),
         Err(RunFailure::TimedOut) => {
             return Err(broken(format!("reading it took more than {} seconds", limits.time.as_secs())));

@@ -10,16 +10,20 @@ pub fn read(text: &str, limits: &ReadLimits) -> Result<Document, ReadError> {
     let (mut at, mut line) = (0, 1_u32);
     let mut last_line = 1;
     let mut is_after_blank = false;
+    // Of the current item. Looking at its text again for every line would cost the square of its length.
+    let mut has_words = false;
     for row in text.split_inclusive('\n') {
         let is_blank = row.trim().is_empty();
         if is_after_blank && begins_item(row) {
             draft.push(BlockKind::Code, text[from..at].trim_end(), (from_line, last_line))?;
             (from, from_line) = (at, line);
+            has_words = false;
         }
         if !is_blank {
             last_line = line;
-            if text[from..at].trim().is_empty() {
+            if !has_words {
                 (from, from_line) = (at, line);
+                has_words = true;
             }
         }
         is_after_blank = is_blank;

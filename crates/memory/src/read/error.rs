@@ -21,6 +21,8 @@ pub enum ReadError {
     Broken { reason: String },
     #[error("the file changed while it was read; the next run reads it again")]
     Changed,
+    #[error("too many files are read at the same time. Try again later")]
+    Busy,
     #[error("cannot read the file: {0}")]
     Io(#[from] io::Error),
 }

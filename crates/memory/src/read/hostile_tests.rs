@@ -126,6 +126,53 @@ fn many_cells_with_one_long_text_are_not_copied() {
     assert_eq!(said, "the file is broken: a row of a table is too long");
 }
 
+/// A spreadsheet with one shared text and these rows.
+fn xlsx_of(shared: &str, rows: &str) -> Vec<u8> {
+    samples::archive(&[
+        ("xl/workbook.xml", "<workbook><sheets><sheet name=\"a\" r:id=\"r1\"/></sheets></workbook>"),
+        (
+            "xl/_rels/workbook.xml.rels",
+            "<Relationships><Relationship Id=\"r1\" Type=\"x/worksheet\" Target=\"sheet.xml\"/></Relationships>",
+        ),
+        ("xl/sharedStrings.xml", &format!("<sst><si><t>{shared}</t></si></sst>")),
+        ("xl/sheet.xml", &format!("<worksheet><sheetData>{rows}")),
+    ])
+}
+
+#[test]
+fn blanks_of_a_shared_text_are_removed_once() {
+    // Removing them for each cell would take many minutes.
+    let rows = "<row><c t=\"s\"><v>0</v></c></row>".repeat(50_000);
+    let file = xlsx_of(&format!("a{}b", " ".repeat(1 << 20)), &rows);
+    let document = read_as("a.xlsx", &file).unwrap();
+    let rows = document.blocks.iter().filter(|block| block.kind == BlockKind::Row);
+    assert_eq!(rows.flat_map(|block| block.text.lines()).filter(|line| *line == "a b").count(), 50_000);
+}
+
+#[test]
+fn rows_without_an_end_count_as_text() {
+    let rows = "<row><c t=\"s\"><v>0</v></c>".repeat(10);
+    let read = read_as("a.xlsx", &xlsx_of(&"x".repeat(1 << 20), &rows));
+    assert!(matches!(read, Err(ReadError::TooMuchText { .. })), "{:?}", read.map(|read| read.blocks.len()));
+}
+
+#[test]
+fn columns_of_a_table_are_limited() {
+    let file = format!("{}last\nfirst\n", ",".repeat(1 << 20));
+    let document = read_as("a.csv", file.as_bytes()).unwrap();
+    let texts: Vec<&str> = document.blocks.iter().map(|block| block.text.as_str()).collect();
+    assert_eq!(texts, ["first"]);
+}
+
+#[test]
+fn a_line_with_a_long_indentation_is_looked_at_once() {
+    // Looking at it again for each line after it would take many minutes.
+    let text = format!("{}x\n{}", " ".repeat(1 << 20), "y\n".repeat(200_000));
+    let document = read_as("a.rs", text.as_bytes()).unwrap();
+    assert_eq!(document.blocks.len(), 1);
+    assert_eq!((document.blocks[0].line, document.blocks[0].end_line), (1, 200_001));
+}
+
 #[test]
 fn rows_and_columns_beyond_all_numbers_do_not_overflow() {
     let cell = "<c t=\"inlineStr\"><is><t>word</t></is></c>";
@@ -139,6 +186,10 @@ fn rows_and_columns_beyond_all_numbers_do_not_overflow() {
 fn elements_nested_deep_are_an_error() {
     for name in ["table:table", "text:p"] {
         let said = quickly(|| sentence("a.odt", &samples::odf(&format!("<{name}>").repeat(100_000))));
+        assert!(said.ends_with("are nested too deep"), "{said}");
+    }
+    for piece in ["<w:tbl><w:tr><w:tc>", "<w:p>"] {
+        let said = quickly(|| sentence("a.docx", &samples::docx(&piece.repeat(100_000))));
         assert!(said.ends_with("are nested too deep"), "{said}");
     }
 }

@@ -27,6 +27,7 @@ mod pdf;
 mod pdf_scan;
 mod plain;
 mod pptx;
+mod process_slots;
 mod source;
 mod table;
 mod table_rows;

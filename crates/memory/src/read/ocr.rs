@@ -32,6 +32,8 @@ pub fn read_scanned(document: Document, bytes: &[u8], limits: &ReadLimits) -> Re
         let read = child_process::read_page(bytes, page, limits).and_then(|picture| program.text(&picture));
         match read {
             Ok(text) => add(&text, page, &mut draft)?,
+            // The page may be legible.
+            Err(ReadError::Busy) => return Err(ReadError::Busy),
             Err(error) => {
                 tracing::debug!(page, %error, "a scanned page cannot be read");
                 unread.push(page);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hob_process::{Need, std_command};
 
 use super::ReadError;
-use super::bounded_process::{RunFailure, RunLimits, output_of};
+use super::bounded_process::{RunFailure, RunLimits, output_in_turn, output_of};
 use super::page_picture::PagePicture;
 
 /// The time limit of one page.
@@ -64,8 +64,9 @@ impl OcrProgram {
             command.args(["-l", languages]);
         }
         let limits = RunLimits { output: MAX_PAGE_TEXT, time: PAGE_TIME };
-        match output_of(&mut command, &[&picture.to_pgm()], limits) {
+        match output_in_turn(&mut command, &[&picture.to_pgm()], limits) {
             Ok(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
+            Err(RunFailure::Busy) => Err(ReadError::Busy),
             Err(RunFailure::Io(error)) => Err(error.into()),
             Err(RunFailure::TimedOut) => {
                 let reason = format!("a page took more than {} seconds", PAGE_TIME.as_secs());

@@ -17,6 +17,12 @@ const MAX_RATIO: u64 = 400;
 /// Below this size the ratio does not matter.
 const FREE_BYTES: u64 = 4 << 20;
 
+/// Begins an entry in the list of files of an archive.
+const ENTRY_MARK: &[u8] = b"PK\x01\x02";
+
+/// Files in an archive. The whole list is read at once, and an entry needs ten times its bytes in memory.
+const MAX_ENTRIES: usize = 65_536;
+
 /// The longest piece of XML in memory: a tag, or a run of text.
 const MAX_PIECE: usize = 8 << 20;
 
@@ -35,7 +41,15 @@ pub struct OfficeArchive<'a> {
 
 impl<'a> OfficeArchive<'a> {
     pub fn open(bytes: &'a [u8], format: &'static str, limits: &ReadLimits) -> Result<Self, ReadError> {
+        let mut marks = bytes.windows(ENTRY_MARK.len()).filter(|window| *window == ENTRY_MARK);
+        if marks.nth(MAX_ENTRIES).is_some() {
+            return Err(broken(format!("it has more than {MAX_ENTRIES} files")));
+        }
         let archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| broken_archive(format, &error))?;
+        // Programs differ in which one they show.
+        if archive.has_duplicate_names() {
+            return Err(broken("two of its files have the same name"));
+        }
         let most = limits.text_bytes as u64;
         Ok(OfficeArchive { archive, format, most, left: most.saturating_mul(MAX_TOTAL) })
     }
@@ -222,6 +236,30 @@ fn title(part: impl BufRead) -> Result<String, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read::samples;
+
+    fn refused(bytes: &[u8]) -> String {
+        let opened = OfficeArchive::open(bytes, "DOCX", &ReadLimits::default());
+        opened.err().expect("an error").to_string()
+    }
+
+    #[test]
+    fn the_files_of_an_archive_are_counted_before_they_are_listed() {
+        let said = refused(&ENTRY_MARK.repeat(MAX_ENTRIES + 1));
+        assert_eq!(said, "the file is broken: it has more than 65536 files");
+        let said = refused(&ENTRY_MARK.repeat(MAX_ENTRIES));
+        assert!(said.starts_with("the file is broken: it is not a readable DOCX file"), "{said}");
+    }
+
+    #[test]
+    fn two_files_of_the_same_name_are_refused() {
+        let (one, other) = ("word/document.xml", "word/documenu.xml");
+        let mut bytes = samples::archive(&[(one, "<a/>"), (other, "<b/>")]);
+        while let Some(at) = bytes.windows(other.len()).position(|window| window == other.as_bytes()) {
+            bytes[at..at + one.len()].copy_from_slice(one.as_bytes());
+        }
+        assert_eq!(refused(&bytes), "the file is broken: two of its files have the same name");
+    }
 
     #[test]
     fn a_target_is_relative_to_the_directory_of_its_part() {

@@ -133,6 +133,29 @@ fn a_docx_is_read_by_paragraphs_headings_and_rows() {
 }
 
 #[test]
+fn a_table_in_a_cell_of_a_docx_hides_no_text() {
+    let paragraph = |text: &str| format!("<w:p><w:r><w:t>{text}</w:t></w:r></w:p>");
+    let cell = |content: &str| format!("<w:tc>{content}</w:tc>");
+    let table = |cells: &str| format!("<w:tbl><w:tr>{cells}</w:tr></w:tbl>");
+    let inner = table(&format!("{}{}", cell(&paragraph("a")), cell(&paragraph("b"))));
+    let first = cell(&format!("{}{inner}{}", paragraph("before"), paragraph("after")));
+    let body = table(&format!("{first}{}", cell(&paragraph("other"))));
+    let document = read_as("a.docx", samples::docx(&body)).unwrap();
+    assert_eq!(blocks(&document), [(Row, "a | b", 3, 3), (Row, "before after | other", 5, 5)]);
+}
+
+#[test]
+fn the_text_of_a_box_in_a_docx_is_read_once() {
+    let text_box = "<w:txbxContent><w:p><w:r><w:t>in a box</w:t></w:r></w:p></w:txbxContent>";
+    let body = format!(
+        "<w:p><w:r><w:t>Around </w:t><mc:AlternateContent><mc:Choice>{text_box}</mc:Choice>\
+         <mc:Fallback>{text_box}</mc:Fallback></mc:AlternateContent><w:t>it.</w:t></w:r></w:p>"
+    );
+    let document = read_as("a.docx", samples::docx(&body)).unwrap();
+    assert_eq!(blocks(&document), [(Paragraph, "in a box", 2, 2), (Paragraph, "Around it.", 2, 2)]);
+}
+
+#[test]
 fn a_spreadsheet_is_read_by_sheets_and_rows() {
     let document = read_as("a.xlsx", samples::xlsx(samples::XLSX_ROWS)).unwrap();
     assert_eq!((document.title.as_deref(), document.place), (Some("A & B"), PositionUnit::Row));

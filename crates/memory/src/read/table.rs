@@ -1,7 +1,7 @@
 //! CSV and TSV as text: each record on a line, its values with the names of their columns.
 
 use super::draft::Draft;
-use super::table_rows::{ColumnNames, TableCell, TableRows};
+use super::table_rows::{ColumnNames, MAX_COLUMNS, TableCell, TableRows};
 use super::{Document, ReadError, ReadLimits, plain};
 use crate::types::PositionUnit;
 
@@ -21,8 +21,9 @@ pub fn read(text: &str, separator: u8, limits: &ReadLimits) -> Result<Document, 
         }
         let place =
             record.position().map_or(1, |position| u32::try_from(position.line()).unwrap_or(u32::MAX));
-        let cells: Vec<TableCell> =
-            record.iter().enumerate().map(|(column, value)| TableCell::word(column, value)).collect();
+        // A megabyte of separators is a row of a million cells.
+        let cells = record.iter().enumerate().take(MAX_COLUMNS);
+        let cells: Vec<TableCell> = cells.map(|(column, value)| TableCell::word(column, value)).collect();
         let line = rows.line(&cells)?;
         if !line.is_empty() {
             draft.row(&line, place)?;

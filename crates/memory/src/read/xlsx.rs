@@ -7,7 +7,7 @@ use quick_xml::events::{BytesStart, Event};
 use super::draft::Draft;
 use super::number_format::{DateSystem, NumberFormats};
 use super::office_archive::{OfficeArchive, attribute, broken, by_id, entity, events, relation_id};
-use super::table_rows::{ColumnNames, MAX_COLUMNS, MAX_ROW_BYTES, TableCell, TableRows, too_long};
+use super::table_rows::{ColumnNames, MAX_COLUMNS, MAX_ROW_BYTES, TableCell, TableRows, folded, too_long};
 use super::{BlockKind, Document, ReadError, ReadLimits};
 use crate::types::PositionUnit;
 
@@ -82,7 +82,7 @@ fn is_true(value: &str) -> bool {
     matches!(value, "1" | "true")
 }
 
-/// Texts that cells refer to by their number.
+/// Texts that cells refer to by their number, each on one line. Any number of cells can refer to one, so blanks are removed here.
 fn shared_strings(part: impl BufRead) -> Result<Vec<String>, ReadError> {
     let mut strings = Vec::new();
     let (mut is_text, mut is_phonetic) = (false, false);
@@ -113,7 +113,7 @@ fn shared_strings(part: impl BufRead) -> Result<Vec<String>, ReadError> {
         }
         Ok(())
     })?;
-    Ok(strings)
+    Ok(strings.into_iter().map(|text| folded(&text)).collect())
 }
 
 fn push(strings: &mut [String], text: &str) {
@@ -148,7 +148,10 @@ impl CellValues {
         }
         let other = |text: String| TableCell { column: *column, text, is_word: false };
         Some(match kind.as_str() {
-            "s" => TableCell::word(*column, self.shared.get(value.parse::<usize>().ok()?)?),
+            "s" => {
+                let text = self.shared.get(value.parse::<usize>().ok()?)?.clone();
+                TableCell { column: *column, text, is_word: true }
+            }
             "str" | "inlineStr" => TableCell::word(*column, value),
             "b" => other(if is_true(value) { "yes" } else { "no" }.to_owned()),
             // An error such as #DIV/0! says nothing.
@@ -179,8 +182,9 @@ fn sheet(part: impl BufRead, values: &CellValues, draft: &mut Draft) -> Result<(
         match event {
             Event::Start(tag) => match tag.local_name().as_ref() {
                 "row" => {
+                    // One without an end counts, too.
+                    end_row(&mut rows, &mut cells, number, draft)?;
                     number = row_number(&tag, number);
-                    cells.clear();
                     row_bytes = 0;
                     cell = RawCell::default();
                 }
@@ -216,13 +220,7 @@ fn sheet(part: impl BufRead, values: &CellValues, draft: &mut Draft) -> Result<(
                     // The next cell may have no reference.
                     cell = RawCell { column: cell.column.saturating_add(1), ..RawCell::default() };
                 }
-                "row" => {
-                    let line = rows.line(&cells)?;
-                    cells.clear();
-                    if !line.is_empty() {
-                        draft.row(&line, number)?;
-                    }
-                }
+                "row" => end_row(&mut rows, &mut cells, number, draft)?,
                 _ => {}
             },
             Event::Text(piece) if text == SheetText::Value => cell.value.push_str(&piece),
@@ -233,6 +231,21 @@ fn sheet(part: impl BufRead, values: &CellValues, draft: &mut Draft) -> Result<(
         }
         Ok(())
     })
+}
+
+/// Adds a row, and empties its cells.
+fn end_row(
+    rows: &mut TableRows,
+    cells: &mut Vec<TableCell>,
+    number: u32,
+    draft: &mut Draft,
+) -> Result<(), ReadError> {
+    let line = rows.line(cells)?;
+    cells.clear();
+    match line.is_empty() {
+        true => Ok(()),
+        false => draft.row(&line, number),
+    }
 }
 
 /// The number of a row; the next one if it has none.

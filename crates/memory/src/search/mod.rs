@@ -64,6 +64,11 @@ pub async fn search(
     let question_vector = match backend {
         MemoryBackend::Sqlite => None,
         MemoryBackend::Vector | MemoryBackend::Hybrid => {
+            let asked = Arc::clone(store);
+            // First, because the vector of the question may need a download.
+            if !blocking(move || asked.has_vectors()).await?.map_err(store_failed)? {
+                return Err(MemoryError::NotEmbedded);
+            }
             Some(QuestionVector::of(question, embedders, download).await?)
         }
     };

@@ -7,6 +7,8 @@ hob_testkit::on_both_databases!(
     sqlite, postgres:
     a_source_is_found_in_its_collections_only,
     a_source_stays_until_it_is_removed_from_its_last_collection,
+    missing_vectors_are_those_of_the_collections,
+    sources_without_text_are_not_counted,
     a_small_collection_in_a_large_memory_is_searched_in_full,
     a_large_collection_is_searched_as_if_it_were_alone,
 );
@@ -103,6 +105,42 @@ fn a_source_is_found_in_its_collections_only(new: NewMemory) {
     let all = [sized("default", 1, 1), sized("handbook", 1, 2), sized("team", 2, 3)];
     assert_eq!(collections(&CollectionSet::All), all);
     assert_eq!(collections(&set(&["team"])), [sized("team", 2, 3)]);
+}
+
+fn missing_vectors_are_those_of_the_collections(new: NewMemory) {
+    let memory = new();
+    let sources = [
+        in_collection("default", "/own", &["apple pie"]),
+        in_collection("team", "/team", &["apple tart", "plum tart"]),
+    ];
+    memory.replace(&sources, SystemTime::now()).unwrap();
+    let missing = |collections: &CollectionSet| {
+        let found = memory.without_vector_in(collections, "m", 0, 9).unwrap();
+        assert_eq!(memory.count_without_vector_in(collections, "m").unwrap(), found.len() as u64);
+        found.into_iter().map(|chunk| chunk.text).collect::<Vec<_>>()
+    };
+    let team = set(&["team"]);
+    assert_eq!(missing(&team), ["apple tart", "plum tart"]);
+    assert_eq!(missing(&set(&["default"])), ["apple pie"]);
+    assert_eq!(missing(&CollectionSet::none()), [""; 0]);
+    let first = memory.without_vector_in(&team, "m", 0, 1).unwrap()[0].chunk;
+    memory.add_vectors("m", &[NewVector { chunk: first, vector: scattered(7) }]).unwrap();
+    assert_eq!(missing(&team), ["plum tart"]);
+    assert_eq!(missing(&CollectionSet::All), ["apple pie", "plum tart"]);
+}
+
+fn sources_without_text_are_not_counted(new: NewMemory) {
+    let memory = new();
+    let sources = [
+        in_collection("team", "/team", &["apple tart"]),
+        in_collection("team", "/empty", &[]),
+        in_collection("default", "/blank", &[]),
+    ];
+    memory.replace(&sources, SystemTime::now()).unwrap();
+    let size = memory.size().unwrap();
+    let team = CollectionSize { name: "team".into(), sources: 1, chunks: 1 };
+    assert_eq!((size.sources, size.collections), (1, vec![team]));
+    assert_eq!(memory.size_of(&set(&["default"])).unwrap().sources, 0);
 }
 
 fn a_source_stays_until_it_is_removed_from_its_last_collection(new: NewMemory) {

@@ -59,10 +59,26 @@ pub trait MemoryStore: DocumentCatalog {
     /// At most `count` sources of the collections, at `path` or below.
     fn paths_below(&self, path: &str, collections: &CollectionSet, count: usize) -> DbResult<Vec<String>>;
 
-    /// Chunks without a vector of this model, ordered by id, after `after`.
-    fn without_vector(&self, model: &str, after: i64, count: usize) -> DbResult<Vec<ChunkText>>;
+    /// Chunks of the collections without a vector of this model, ordered by id, after `after`.
+    fn without_vector_in(
+        &self,
+        collections: &CollectionSet,
+        model: &str,
+        after: i64,
+        count: usize,
+    ) -> DbResult<Vec<ChunkText>>;
 
-    fn count_without_vector(&self, model: &str) -> DbResult<u64>;
+    fn count_without_vector_in(&self, collections: &CollectionSet, model: &str) -> DbResult<u64>;
+
+    /// In all collections.
+    fn without_vector(&self, model: &str, after: i64, count: usize) -> DbResult<Vec<ChunkText>> {
+        self.without_vector_in(&CollectionSet::All, model, after, count)
+    }
+
+    /// In all collections.
+    fn count_without_vector(&self, model: &str) -> DbResult<u64> {
+        self.count_without_vector_in(&CollectionSet::All, model)
+    }
 
     /// Whether any chunk has a vector.
     fn has_vectors(&self) -> DbResult<bool>;
@@ -218,12 +234,13 @@ pub struct StoredPassage {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemorySize {
+    /// Sources with text.
     pub sources: u64,
     /// Sources without a file.
     pub notes: u64,
     pub chunks: u64,
     pub tokens: u64,
-    /// Bytes of the indexed files.
+    /// Bytes of the files with text.
     pub source_bytes: u64,
     /// Bytes of the whole database.
     pub database_bytes: u64,

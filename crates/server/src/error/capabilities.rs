@@ -172,11 +172,13 @@ impl From<MemoryError> for ApiError {
         let message = error.to_string();
         match error {
             MemoryError::Embed(error) => error.into(),
-            MemoryError::NoVectors { .. } | MemoryError::NoEmbedder { .. } => ApiError {
-                param: Some("backend".into()),
-                code: Some("no_vectors"),
-                ..Self::new(StatusCode::CONFLICT, "invalid_request_error", message)
-            },
+            MemoryError::NoVectors { .. } | MemoryError::NotEmbedded | MemoryError::NoEmbedder { .. } => {
+                ApiError {
+                    param: Some("backend".into()),
+                    code: Some("no_vectors"),
+                    ..Self::new(StatusCode::CONFLICT, "invalid_request_error", message)
+                }
+            }
             MemoryError::Empty | MemoryError::Path { .. } | MemoryError::EmptyNote => {
                 Self::malformed(message)
             }

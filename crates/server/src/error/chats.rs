@@ -55,11 +55,14 @@ impl ApiError {
 
     /// A file that no reader can read.
     pub(crate) fn unreadable_file(name: &str, error: &ReadError) -> Self {
-        let status = match error {
-            ReadError::TooLarge { .. } | ReadError::TooMuchText { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            _ => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        let (status, kind) = match error {
+            ReadError::TooLarge { .. } | ReadError::TooMuchText { .. } => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error")
+            }
+            ReadError::Busy => (StatusCode::SERVICE_UNAVAILABLE, "server_error"),
+            _ => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error"),
         };
-        Self::new(status, "invalid_request_error", format!("{name}: {error}")).coded("unreadable_file")
+        Self::new(status, kind, format!("{name}: {error}")).coded("unreadable_file")
     }
 }
 

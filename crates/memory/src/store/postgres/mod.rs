@@ -77,12 +77,18 @@ impl MemoryStore for PostgresMemoryStore {
         sources::paths_below(self, path, &Scope::of(collections), count)
     }
 
-    fn without_vector(&self, model: &str, after: i64, count: usize) -> DbResult<Vec<ChunkText>> {
-        vectors::without_vector(self, model, after, count)
+    fn without_vector_in(
+        &self,
+        collections: &CollectionSet,
+        model: &str,
+        after: i64,
+        count: usize,
+    ) -> DbResult<Vec<ChunkText>> {
+        vectors::without_vector(self, &Scope::of(collections), model, (after, count))
     }
 
-    fn count_without_vector(&self, model: &str) -> DbResult<u64> {
-        vectors::count_without_vector(self, model)
+    fn count_without_vector_in(&self, collections: &CollectionSet, model: &str) -> DbResult<u64> {
+        vectors::count_without_vector(self, &Scope::of(collections), model)
     }
 
     fn has_vectors(&self) -> DbResult<bool> {

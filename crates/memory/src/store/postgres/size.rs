@@ -11,8 +11,9 @@ use crate::store::MemorySize;
 use crate::types::CollectionSize;
 
 const SIZE: &str = "
-    SELECT count(*), count(*) FILTER (WHERE starts_with(path, 'note:')), coalesce(sum(chunks), 0)::bigint,
-        coalesce(sum(tokens), 0)::bigint, coalesce(sum(size), 0)::bigint, max(indexed),
+    SELECT count(*) FILTER (WHERE chunks > 0), count(*) FILTER (WHERE starts_with(path, 'note:')),
+        coalesce(sum(chunks), 0)::bigint, coalesce(sum(tokens), 0)::bigint,
+        coalesce(sum(size) FILTER (WHERE chunks > 0), 0)::bigint, max(indexed),
         (SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint FROM unnest(ARRAY[
             'memory_source', 'memory_collection', 'memory_chunk', 'memory_words', 'memory_model', 'memory_vector',
             'memory_skipped', 'memory_folder'])
@@ -22,7 +23,7 @@ const SIZE: &str = "
 const COLLECTIONS: &str = "
     SELECT name, count(*), coalesce(sum(chunks), 0)::bigint
     FROM memory_collection JOIN memory_source ON memory_source.id = source
-    WHERE $1::text[] IS NULL OR name = ANY($1) GROUP BY name ORDER BY name";
+    WHERE chunks > 0 AND ($1::text[] IS NULL OR name = ANY($1)) GROUP BY name ORDER BY name";
 
 /// Chunks that are checked at once.
 const CHECKED: i64 = 1_000;

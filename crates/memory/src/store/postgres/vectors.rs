@@ -64,25 +64,31 @@ impl Model {
     }
 }
 
+/// At most so many chunks after an id.
 pub(super) fn without_vector(
     store: &PostgresMemoryStore,
+    scope: &Scope,
     model: &str,
-    after: i64,
-    count: usize,
+    (after, count): (i64, usize),
 ) -> DbResult<Vec<ChunkText>> {
     let count = count as i64;
+    let chunks = format!(
+        "SELECT id, title, text FROM memory_chunk WHERE id > $1 AND {}",
+        scope.has_source("source", "$3")
+    );
     store.database.read(|transaction| {
         let rows = match find_model(transaction, model)? {
             Some(model) => transaction.query(
-                "SELECT id, title, text FROM memory_chunk WHERE id > $1 AND NOT EXISTS (\
-                     SELECT FROM memory_vector WHERE chunk = memory_chunk.id AND model = $3) \
-                 ORDER BY id LIMIT $2",
-                &[&after, &count, &model.id],
+                &format!(
+                    "{chunks} AND NOT EXISTS (\
+                         SELECT FROM memory_vector WHERE chunk = memory_chunk.id AND model = $4) \
+                     ORDER BY id LIMIT $2"
+                ),
+                &[&after, &count, &scope.0, &model.id],
             )?,
-            None => transaction.query(
-                "SELECT id, title, text FROM memory_chunk WHERE id > $1 ORDER BY id LIMIT $2",
-                &[&after, &count],
-            )?,
+            None => {
+                transaction.query(&format!("{chunks} ORDER BY id LIMIT $2"), &[&after, &count, &scope.0])?
+            }
         };
         let text = |row: &Row| {
             Ok(ChunkText { chunk: row.try_get(0)?, title: row.try_get(1)?, text: row.try_get(2)? })
@@ -91,15 +97,17 @@ pub(super) fn without_vector(
     })
 }
 
-pub(super) fn count_without_vector(store: &PostgresMemoryStore, model: &str) -> DbResult<u64> {
+pub(super) fn count_without_vector(store: &PostgresMemoryStore, scope: &Scope, model: &str) -> DbResult<u64> {
+    let chunks = format!(
+        "SELECT coalesce(sum(chunks), 0)::bigint FROM memory_source WHERE {}",
+        scope.has_source("id", "$1")
+    );
+    let vectors =
+        format!("SELECT count(*) FROM memory_vector WHERE model = $1 AND {}", scope.has_chunk("chunk", "$2"));
     store.database.read(|transaction| {
-        let chunks: i64 = transaction
-            .query_one("SELECT coalesce(sum(chunks), 0)::bigint FROM memory_source", &[])?
-            .try_get(0)?;
+        let chunks: i64 = transaction.query_one(&chunks, &[&scope.0])?.try_get(0)?;
         let vectors: i64 = match find_model(transaction, model)? {
-            Some(model) => transaction
-                .query_one("SELECT count(*) FROM memory_vector WHERE model = $1", &[&model.id])?
-                .try_get(0)?,
+            Some(model) => transaction.query_one(&vectors, &[&model.id, &scope.0])?.try_get(0)?,
             None => 0,
         };
         Ok(u64::try_from(chunks - vectors).unwrap_or(0))

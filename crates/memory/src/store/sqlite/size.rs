@@ -11,8 +11,9 @@ pub(super) fn size(store: &SqliteMemoryStore, scope: &Scope) -> DbResult<MemoryS
     store.database.read(|connection| {
         let mut size = connection.query_row(
             &format!(
-                "SELECT count(*), count(*) FILTER (WHERE path LIKE 'note:%'), coalesce(sum(chunks), 0), \
-                     coalesce(sum(tokens), 0), coalesce(sum(size), 0), max(indexed), \
+                "SELECT count(*) FILTER (WHERE chunks > 0), count(*) FILTER (WHERE path LIKE 'note:%'), \
+                     coalesce(sum(chunks), 0), coalesce(sum(tokens), 0), \
+                     coalesce(sum(size) FILTER (WHERE chunks > 0), 0), max(indexed), \
                      (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size) \
                  FROM memory_source WHERE {}",
                 scope.condition("id", "?1")
@@ -60,7 +61,8 @@ pub(super) fn size(store: &SqliteMemoryStore, scope: &Scope) -> DbResult<MemoryS
         let mut statement = connection.prepare(
             "SELECT name, count(*), coalesce(sum(chunks), 0) FROM memory_collection \
                  JOIN memory_source ON memory_source.id = source \
-             WHERE ?1 IS NULL OR name IN (SELECT value FROM json_each(?1)) GROUP BY name ORDER BY name",
+             WHERE chunks > 0 AND (?1 IS NULL OR name IN (SELECT value FROM json_each(?1))) \
+             GROUP BY name ORDER BY name",
         )?;
         let rows = statement.query_map([&scope.0], |row| {
             let number = |index| row.get::<_, i64>(index).map(i64::unsigned_abs);

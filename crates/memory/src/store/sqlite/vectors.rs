@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use hob_db::{DbResult, Durability};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
-use super::memory_file::{SqliteMemoryStore, SqliteSnapshot};
+use super::memory_file::{Scope, SqliteMemoryStore, SqliteSnapshot};
 use crate::quantise::{code, from_bytes, normalise, quantise, similarity, to_bytes};
 use crate::store::{ChunkHit, ChunkText, NewVector};
 use crate::vector_codes::{CodesVersion, VectorCodes};
@@ -25,36 +25,47 @@ struct Model {
     dimensions: usize,
 }
 
+/// At most so many chunks after an id.
 pub(super) fn without_vector(
     store: &SqliteMemoryStore,
+    scope: &Scope,
     model: &str,
-    after: i64,
-    count: usize,
+    (after, count): (i64, usize),
 ) -> DbResult<Vec<ChunkText>> {
+    let sql = format!(
+        "SELECT id, title, text FROM memory_chunk WHERE id > ?2 AND {} AND NOT EXISTS (\
+             SELECT 1 FROM memory_vector JOIN memory_model ON memory_model.id = memory_vector.model \
+             WHERE memory_vector.chunk = memory_chunk.id AND memory_model.name = ?1) \
+         ORDER BY id LIMIT ?3",
+        scope.condition("source", "?4")
+    );
     store.database.read(|connection| {
-        let mut statement = connection.prepare_cached(
-            "SELECT id, title, text FROM memory_chunk WHERE id > ?2 AND NOT EXISTS (\
-                 SELECT 1 FROM memory_vector JOIN memory_model ON memory_model.id = memory_vector.model \
-                 WHERE memory_vector.chunk = memory_chunk.id AND memory_model.name = ?1) \
-             ORDER BY id LIMIT ?3",
-        )?;
-        let rows = statement.query_map(params![model, after, count as i64], |row| {
+        let mut statement = connection.prepare_cached(&sql)?;
+        let rows = statement.query_map(params![model, after, count as i64, scope.0], |row| {
             Ok(ChunkText { chunk: row.get(0)?, title: row.get(1)?, text: row.get(2)? })
         })?;
         rows.collect()
     })
 }
 
-pub(super) fn count_without_vector(store: &SqliteMemoryStore, model: &str) -> DbResult<u64> {
+pub(super) fn count_without_vector(store: &SqliteMemoryStore, scope: &Scope, model: &str) -> DbResult<u64> {
+    // The sums and the codes are small compared to the chunks and vectors.
+    let (vectors, of_chunks) = match scope.0 {
+        None => ("memory_code", ""),
+        Some(_) => ("memory_vector", "JOIN memory_chunk ON memory_chunk.id = memory_vector.chunk"),
+    };
+    let in_scope = match scope.0 {
+        None => scope.condition("", "?2"),
+        Some(_) => scope.condition("memory_chunk.source", "?2"),
+    };
+    let sql = format!(
+        "SELECT (SELECT coalesce(sum(chunks), 0) FROM memory_source WHERE {}) - (\
+             SELECT count(*) FROM {vectors} JOIN memory_model ON memory_model.id = {vectors}.model {of_chunks} \
+             WHERE memory_model.name = ?1 AND {in_scope})",
+        scope.condition("id", "?2")
+    );
     store.database.read(|connection| {
-        // The sums and the codes are small compared to the chunks and vectors.
-        let lacking: i64 = connection.query_row(
-            "SELECT (SELECT coalesce(sum(chunks), 0) FROM memory_source) - (\
-                 SELECT count(*) FROM memory_code JOIN memory_model ON memory_model.id = memory_code.model \
-                 WHERE memory_model.name = ?1)",
-            [model],
-            |row| row.get(0),
-        )?;
+        let lacking: i64 = connection.query_row(&sql, params![model, scope.0], |row| row.get(0))?;
         Ok(u64::try_from(lacking).unwrap_or(0))
     })
 }

@@ -1,0 +1,127 @@
+use hob_core::CollectionName;
+use hob_memory::PositionUnit;
+use hob_memory::store::{NewSource, SourceStamp};
+
+use super::*;
+
+/// A home with both files, and its backup.
+fn backed_up() -> (TempDir, PathBuf) {
+    let root = tempfile::tempdir().expect("a directory");
+    for (file, migrations) in [(DATABASE, HOB_MIGRATIONS), (MEMORY_DATABASE, MEMORY_MIGRATIONS)] {
+        drop(Database::open(&root.path().join(file), migrations).expect("made"));
+    }
+    let path = root.path().join("backup.zip");
+    back_up(&StateLocation::Files(root.path().to_owned()), &path, &|_| {}).expect("saved");
+    (root, path)
+}
+
+/// A backup with these files.
+fn archive(path: &Path, entries: &[(&str, &[u8])]) {
+    let mut archive = ZipWriter::new(File::create(path).expect("a file"));
+    for (name, bytes) in entries {
+        archive.start_file(*name, SimpleFileOptions::default()).expect("begun");
+        archive.write_all(bytes).expect("written");
+    }
+    archive.finish().expect("written");
+}
+
+#[test]
+fn a_backup_is_readable_by_its_owner_only_and_leaves_nothing_beside_it() {
+    let (root, path) = backed_up();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(path.metadata().expect("there").permissions().mode() & 0o777, 0o600);
+    }
+    let opened = open_backup(&path, root.path()).expect("good");
+    let names: Vec<&str> = opened.manifest.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, FILES);
+    drop(opened);
+    let hidden = fs::read_dir(root.path())
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.starts_with('.'));
+    assert_eq!(hidden.collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+fn uploaded_files_that_the_backup_does_not_know_are_moved_aside() {
+    let root = tempfile::tempdir().expect("a directory");
+    let home = root.path().canonicalize().expect("a directory");
+    let uploads = home.join(UPLOADS).join("default");
+    fs::create_dir_all(&uploads).expect("made");
+    let memory = SqliteMemoryStore::open(&home.join(MEMORY_DATABASE)).expect("opened");
+    let source = NewSource {
+        collection: CollectionName::default(),
+        path: uploads.join("kept.md").to_str().expect("text").to_owned(),
+        title: "Kept".to_owned(),
+        place: PositionUnit::Line,
+        stamp: SourceStamp { hash: [7; 32], modified: 5, size: 4, recipe: "1:512/64".to_owned() },
+        chunks: Vec::new(),
+    };
+    memory.save(&source, SystemTime::UNIX_EPOCH).expect("saved");
+    drop(memory);
+    drop(Database::open(&home.join(DATABASE), HOB_MIGRATIONS).expect("made"));
+    let (path, to) = (home.join("backup.zip"), StateLocation::Files(home.clone()));
+    back_up(&to, &path, &|_| {}).expect("saved");
+    for file in ["kept.md", ".pending-kept.md", "new.md", ".pending-new.md"] {
+        fs::write(uploads.join(file), "text").expect("written");
+    }
+    // A restore that was killed.
+    fs::create_dir(home.join(format!("{RESTORE_PREFIX}old"))).expect("made");
+
+    let backup = open_backup(&path, &home).expect("good");
+    let restored = restore(backup, &to, &home, Replace::KeepingOld, &|_| {}).expect("restored");
+    let names = |directory: &Path| {
+        let entries = fs::read_dir(directory).expect("a directory");
+        let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&uploads), [".pending-kept.md", "kept.md"]);
+    let aside = restored.aside.last().expect("moved");
+    assert!(aside.to_string_lossy().contains("documents.before-restore-"), "{aside:?}");
+    assert_eq!(names(&aside.join("default")), [".pending-new.md", "new.md"]);
+    assert!(!names(&home).iter().any(|name| name.starts_with(RESTORE_PREFIX)));
+}
+
+#[test]
+fn a_backup_of_a_newer_hob_is_refused() {
+    let (root, path) = backed_up();
+    archive(&path, &[(MANIFEST, br#"{"format": 2, "hob": "9.0.0", "parts": []}"#)]);
+    let refused = open_backup(&path, root.path()).err().expect("refused").to_string();
+    assert_eq!(
+        refused,
+        format!(
+            "the backup {} was written by a newer Hob (9.0.0). Update Hob, and try again.",
+            path.display()
+        )
+    );
+
+    let newer = Database::open(&root.path().join(DATABASE), HOB_MIGRATIONS).expect("opened");
+    let later = "UPDATE schema_version SET version = version + 1";
+    newer.write(|transaction| transaction.execute(later, [])).expect("written");
+    drop(newer);
+    let path = root.path().join("newer.zip");
+    back_up(&StateLocation::Files(root.path().to_owned()), &path, &|_| {}).expect("saved");
+    assert!(matches!(open_backup(&path, root.path()), Err(BackupError::Newer { .. })));
+}
+
+#[test]
+fn a_wrong_checksum_is_noticed() {
+    let (root, path) = backed_up();
+    let opened = open_backup(&path, root.path()).expect("good");
+    let manifest = serde_json::to_vec(&opened.manifest).expect("JSON");
+    let database = fs::read(opened.directory.path().join(DATABASE)).expect("there");
+    let mut other = database.clone();
+    if let Some(byte) = other.last_mut() {
+        *byte ^= 1;
+    }
+    archive(&path, &[(MANIFEST, &manifest), (DATABASE, &other)]);
+    let refused = open_backup(&path, root.path()).err().expect("refused").to_string();
+    assert!(refused.contains("the checksum of hob.db is wrong"), "{refused}");
+    archive(&path, &[(MANIFEST, &manifest), (DATABASE, &database)]);
+    let refused = open_backup(&path, root.path()).err().expect("refused").to_string();
+    assert!(refused.contains("memory.db"), "{refused}");
+}
