@@ -19,8 +19,8 @@ const FRESH_FOR: Duration = Duration::from_secs(4);
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
 /// Whether any of these checks finds an engine that answers. Does not wait for the others.
-pub(crate) async fn is_any_healthy(checks: impl Iterator<Item: Future<Output = bool>>) -> bool {
-    let checks: FuturesUnordered<_> = checks.collect();
+pub(crate) async fn is_any_healthy(checks: Vec<impl Future<Output = bool>>) -> bool {
+    let checks: FuturesUnordered<_> = checks.into_iter().collect();
     checks.any(std::future::ready).await
 }
 

@@ -223,7 +223,8 @@ impl Engine for Cloud {
 
     /// Whether any provider answers.
     async fn health(&self) -> bool {
-        is_any_healthy(self.providers.iter().map(|(_, engine)| engine.health())).await
+        let checks: Vec<_> = self.providers.iter().map(|(_, engine)| engine.health()).collect();
+        is_any_healthy(checks).await
     }
 
     /// Providers accept aliases and preview models that they do not list.

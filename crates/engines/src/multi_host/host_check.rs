@@ -24,8 +24,8 @@ fn only_hides_models(error: &EngineError) -> bool {
     classify(error, RequestKind::List) == FailureClass { failure: Failure::None, retry: RetryRule::Never }
 }
 
-/// Whether a host answers. One that does not list its models fails its health check, and may answer requests: whoever configures several
-/// hosts says that they are this engine.
+/// Whether a host answers. One that does not list its models fails its health check, and may answer requests: the configuration says
+/// that it is this engine.
 pub(super) async fn answers(host: &dyn Engine) -> bool {
     if host.health().await {
         return true;

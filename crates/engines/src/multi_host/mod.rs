@@ -410,10 +410,9 @@ impl Engine for MultiHost {
 
     /// Whether any host answers.
     async fn health(&self) -> bool {
-        match self.hosts().await {
-            Ok(hosts) => is_any_healthy(hosts.iter().map(|host| answers(host.as_ref()))).await,
-            Err(_) => false,
-        }
+        let Ok(hosts) = self.hosts().await else { return false };
+        let checks: Vec<_> = hosts.iter().map(|host| answers(host.as_ref())).collect();
+        is_any_healthy(checks).await
     }
 
     fn lists_every_model(&self) -> bool {
