@@ -18,7 +18,7 @@ use crate::real_engine::directory_with_pip;
 use crate::running::Running;
 
 /// The time limit for a code block.
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Printed after each command, before its exit code.
 const END_OF_STEP: char = '\u{1e}';
