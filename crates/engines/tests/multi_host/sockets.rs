@@ -156,6 +156,6 @@ async fn a_caller_that_disconnects_closes_the_connection_to_the_host() {
     tokio::select! {
         () = servers[0].hung_up(1) => {}
         () = servers[1].hung_up(1) => {}
-        () = tokio::time::sleep(std::time::Duration::from_secs(60)) => panic!("the host continues without a caller"),
+        () = tokio::time::sleep(Duration::from_secs(60)) => panic!("the host continues without a caller"),
     }
 }
