@@ -11,6 +11,7 @@ import sys
 import time
 
 PARENT_CHECK_SECONDS = 0.25
+HTTP_THREADS = 64
 
 
 class Arguments(argparse.ArgumentParser):
@@ -48,6 +49,9 @@ def server_parameters(arguments):
     params.n_parallel = arguments.parallel
     # The slots share one context, as in llama-server by default.
     params.kv_unified = True
+    # A connection has a thread until it closes, also while it is idle. Beyond these threads the server may leave a
+    # request waiting until another connection closes.
+    params.n_threads_http = HTTP_THREADS
     for cpu in (params.cpuparams, params.cpuparams_batch):
         cpu.n_threads = arguments.threads
     params.use_jinja = True

@@ -396,7 +396,7 @@ fn channel_options(gateway: &Gateway, home: &Path) -> ChannelOptions {
     }
 }
 
-const WAIT_LIMIT: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(240);
 
 #[tokio::test]
 async fn a_message_survives_a_restart_of_hob_and_is_answered_once() {

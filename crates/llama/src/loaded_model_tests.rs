@@ -11,6 +11,10 @@ fn close(estimate: u64, real: u64) -> bool {
     estimate.abs_diff(real) * 10 <= real
 }
 
+fn close_to_range(estimate: u64, least: u64, most: u64) -> bool {
+    (least..=most).contains(&estimate) || close(estimate, least) || close(estimate, most)
+}
+
 #[test]
 fn the_estimates_are_what_llama_cpp_allocates() {
     let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
@@ -41,14 +45,16 @@ fn the_estimates_are_what_llama_cpp_allocates() {
         let what = format!("{kv:?}, {slots} slots, {cells} cells: {estimate:?}, {real:?}");
         assert_eq!(estimate.kv_cache.abs_diff(real.kv_cache) >> 20, 0, "{what}");
         assert!(close(estimate.compute, real.compute), "{what}");
+        // Which weights are copied depends on the processor: all of them, some, or none. A copied one is a part of the file too.
         let weights = weights.buffers;
-        let in_memory = weights.copied_weights.max(weights.mapped_weights);
-        assert!(close(estimate.weights, in_memory), "{weights:?}, {what}");
+        let least = weights.copied_weights.max(weights.mapped_weights);
+        let most = weights.copied_weights + weights.mapped_weights;
+        assert!(close_to_range(estimate.weights, least, most), "{weights:?}, {what}");
         // The estimate from the header alone, which `hob model info` shows.
         let plan =
             ContextPlan::new(&stored.needs().expect("a header"), stored.trained(), &options.context_wish());
         let shown = stored.needs().expect("a header").estimate(plan.shape(cells.into()));
-        let (shown, real) = (shown.total() - shown.library, in_memory + real.kv_cache + real.compute);
-        assert!(close(shown, real), "{shown} for {real}, {what}");
+        let (shown, buffers) = (shown.total() - shown.library, real.kv_cache + real.compute);
+        assert!(close_to_range(shown, least + buffers, most + buffers), "{shown}, {weights:?}, {what}");
     }
 }

@@ -114,19 +114,18 @@ fn two_processes_index_and_a_third_searches_at_once(new: NewNotes) {
     let notes = new();
     let ours = notes.store();
     let children = [notes.start(), notes.start()];
-    let mut searches = 0;
     let ends: Vec<bool> = children
         .into_iter()
         .map(|mut child| {
-            while child.try_wait().unwrap().is_none() {
+            loop {
                 assert!(found(&*ours, "common text") <= 10);
-                searches += 1;
+                if let Some(ended) = child.try_wait().unwrap() {
+                    return ended.success();
+                }
             }
-            child.wait().unwrap().success()
         })
         .collect();
     assert_eq!(ends, [true, true]);
-    assert!(searches > 0);
     notes.assert_good();
 }
 
@@ -135,13 +134,15 @@ fn a_killed_process_leaves_a_good_index_and_the_next_continues(new: NewNotes) {
     let ours = notes.store();
     let mut child = notes.start();
     let deadline = Instant::now() + Duration::from_secs(120);
-    while ours.size().unwrap().sources == 0 {
-        assert!(Instant::now() < deadline && child.try_wait().unwrap().is_none(), "nothing is being indexed");
+    // On a busy machine it may be ready before this process looks.
+    while ours.size().unwrap().sources == 0 && child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "nothing is being indexed");
         std::thread::yield_now();
     }
     child.kill().unwrap();
     child.wait().unwrap();
     let left = ours.size().unwrap();
+    assert!(left.sources > 0, "nothing was indexed");
     assert_eq!(left.sources, left.chunks, "every file that is there is there with its chunk");
     ours.check().unwrap();
     let report = notes.take_in();

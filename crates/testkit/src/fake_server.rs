@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::Transcript;
+use crate::free_port::server_port;
 
 /// A request as it came in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -218,7 +219,7 @@ pub struct FakeServer {
 impl FakeServer {
     /// Answers every request by `script`.
     pub async fn start(script: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let listener = TcpListener::bind(("127.0.0.1", server_port())).await.expect("a free port");
         Self::on(listener, script)
     }
 

@@ -18,9 +18,10 @@ pub fn free_port() -> u16 {
     let directory = std::env::temp_dir().join("hob-test-ports");
     std::fs::create_dir_all(&directory).expect("a directory for claims");
     let mut claims = CLAIMS.lock().expect("no test fails while it claims a port");
-    // Tests that begin side by side begin to look at different places.
+    // Tests that begin side by side begin to look at different places, and a test behind the ports that it has.
     let span = u32::from(RANGE.end - RANGE.start);
-    let first = std::process::id().wrapping_mul(97) % span;
+    let own = u32::try_from(claims.len()).expect("fewer than ports");
+    let first = std::process::id().wrapping_mul(97).wrapping_add(own) % span;
     for step in 0..span {
         let offset = u16::try_from((first + step) % span).expect("within the range");
         let port = RANGE.start + offset;
@@ -31,6 +32,16 @@ pub fn free_port() -> u16 {
         }
     }
     panic!("no port is free between {} and {}", RANGE.start, RANGE.end);
+}
+
+/// Each claim is an open file, and some tests start thousands of servers.
+const MAX_OF_SERVERS: usize = 100;
+
+/// A port for a server. It stays this process's own when the server is gone: no other program answers there. A process with very many
+/// servers gets 0, for a port that the system chooses.
+pub(crate) fn server_port() -> u16 {
+    let claimed = CLAIMS.lock().expect("no test fails while it claims a port").len();
+    if claimed < MAX_OF_SERVERS { free_port() } else { 0 }
 }
 
 #[cfg(test)]

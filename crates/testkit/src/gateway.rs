@@ -12,7 +12,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::fake_server::{self, Recorded, Reply};
-use crate::free_port::free_port;
+use crate::free_port::server_port;
 
 /// What the gateway says to a frame.
 pub type FrameHandler = dyn Fn(&str) -> Vec<String> + Send + Sync;
@@ -64,8 +64,8 @@ struct Shared {
 
 impl Gateway {
     pub async fn start(script: GatewayScript) -> Self {
-        // A port that stays ours when this one is gone: no other program answers there, and another can be started.
-        Self::on(SocketAddr::from(([127, 0, 0, 1], free_port())), script).await
+        // Another can be started there when this one is gone.
+        Self::on(SocketAddr::from(([127, 0, 0, 1], server_port())), script).await
     }
 
     /// On an address of the test's choosing, such as that of a gateway that is gone.

@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::free_port::server_port;
 use crate::imap_server::{MAIL_PASSWORD, MAIL_USER};
 
 /// How a server misbehaves.
@@ -49,7 +50,7 @@ pub struct SmtpServer {
 
 impl SmtpServer {
     pub async fn start(fault: SmtpFault) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let listener = TcpListener::bind(("127.0.0.1", server_port())).await.expect("a free port");
         let address = listener.local_addr().expect("its address");
         let sent = watch::Sender::new(Vec::new());
         let accepting = tokio::spawn(accept(listener, fault, sent.clone()));

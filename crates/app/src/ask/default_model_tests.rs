@@ -215,7 +215,7 @@ async fn a_request_does_not_wait_long_for_another_process_that_holds_the_file() 
     let held = FileLock::take(&home.path().join(FILE)).unwrap();
     let begun = Instant::now();
     assert_eq!(started(home.path(), &["a"]).await.as_deref(), Some("a"));
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
     assert_eq!(record(home.path()), None);
     drop(held);
     assert_eq!(started(home.path(), &["a"]).await.as_deref(), Some("a"));
@@ -234,7 +234,7 @@ fn a_choice_that_waits_for_the_file_does_not_hold_up_requests() {
         while begun.elapsed() < Duration::from_millis(300) {
             let replacing = Instant::now();
             assert_eq!(default.replace("scripted", None, None), None);
-            assert!(replacing.elapsed() < Duration::from_secs(5));
+            assert!(replacing.elapsed() < Duration::from_secs(9));
             thread::sleep(Duration::from_millis(10));
         }
         drop(held);

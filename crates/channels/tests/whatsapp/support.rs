@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Far longer than anything here takes: a test that waits this long has failed.
-pub const WAIT_LIMIT: Duration = Duration::from_secs(60);
+pub const WAIT_LIMIT: Duration = Duration::from_secs(240);
 
 /// What every script begins with. Orders are written to a file, and sends are acknowledged unless the test decides otherwise.
 const BEGINNING: &str = r#"

@@ -11,7 +11,7 @@ use crate::home::{Home, engines_config};
 use crate::running::Running;
 
 /// Much longer than it takes: the library asks for about a second whether a name is taken.
-const WAIT_LIMIT: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(240);
 
 /// The next event that fits.
 async fn next<T>(events: &Receiver<ServiceEvent>, fits: impl Fn(ServiceEvent) -> Option<T>) -> T {

@@ -16,7 +16,7 @@ use crate::http;
 use crate::running::Running;
 use crate::terminal::Terminal;
 
-const WAIT_LIMIT: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(240);
 
 fn ran(stdout: &str) -> Ran {
     Ran { code: Some(0), stdout: stdout.to_owned(), stderr: String::new() }

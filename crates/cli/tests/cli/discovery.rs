@@ -73,7 +73,7 @@ async fn requests_follow_the_hosts_in_dns() {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
     let asked = pods.each_ref().map(questions);
-    assert!(asked[0] > 2 && asked[1] > 2 && asked[0] + asked[1] == 20, "{asked:?}");
+    assert!(asked[0] > 0 && asked[1] > 0 && asked[0] + asked[1] == 20, "{asked:?}");
     let both = [format!("http://127.0.0.1:{port}"), format!("http://127.0.0.2:{port}")];
     assert_eq!(listed_hosts(&address).await, both);
 

@@ -9,7 +9,7 @@ use crate::fakes;
 use crate::home::{Home, engines_config};
 use crate::running::Running;
 
-const WAIT_LIMIT: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(240);
 
 fn mail(id: &str, text: &str) -> String {
     format!(

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 
 pub use hob_testkit::free_port;
 use hob_testkit::tied_command;
@@ -25,22 +26,28 @@ pub struct Ran {
     pub stderr: String,
 }
 
+/// The directories are deleted with the last clone: a running server has one.
+#[derive(Clone)]
 pub struct Home {
-    directory: TempDir,
-    documents: TempDir,
+    directory: Arc<TempDir>,
+    documents: Arc<TempDir>,
 }
 
 impl Home {
     /// Without a configuration file.
     pub fn empty() -> Self {
-        let directory = || tempfile::tempdir().expect("a directory");
-        Home { directory: directory(), documents: directory() }
+        Self::of(tempfile::tempdir().expect("a directory"))
+    }
+
+    fn of(directory: TempDir) -> Self {
+        let documents = tempfile::tempdir().expect("a directory");
+        Home { directory: Arc::new(directory), documents: Arc::new(documents) }
     }
 
     /// In this directory, which is deleted at the end.
     #[cfg(target_os = "linux")]
     pub fn in_directory(directory: TempDir) -> Self {
-        Home { directory, documents: tempfile::tempdir().expect("a directory") }
+        Self::of(directory)
     }
 
     /// With this configuration file.

@@ -339,7 +339,9 @@ async fn the_starter_model_uses_less_than_260_megabytes_beside_its_file() {
     let shown: serde_json::Value =
         serde_json::from_str(shown.split_once("\r\n\r\n").expect("a body").1).expect("JSON");
     let size = shown["models"][0]["size"].as_u64().expect("a size");
-    assert!((resident / 2..=resident).contains(&size), "{size} of {resident}");
+    // It includes the weights. Not every processor needs a copy of them beside the file.
+    let file = std::fs::metadata(part("HOB_TEST_MODEL")).expect("a model").len();
+    assert!((resident / 2..=resident + file).contains(&size), "{size} of {resident}");
 
     // Its prompts are saved for the next start.
     assert_eq!(server.terminate().await.code, Some(0));

@@ -14,12 +14,15 @@ pub struct Running {
     /// The first four lines it printed.
     pub summary: [String; 4],
     heard: String,
+    /// It exists as long as the server runs, also where a test keeps no home of its own.
+    _home: Option<Home>,
 }
 
 impl Running {
     pub async fn start(home: &Home, arguments: &[&str]) -> Self {
         let arguments: Vec<&str> = ["serve", "--port", "0"].iter().chain(arguments).copied().collect();
-        Self::of(home.hob(&arguments)).await
+        let server = Self::of(home.hob(&arguments)).await;
+        Running { _home: Some(home.clone()), ..server }
     }
 
     pub async fn of(command: Command) -> Self {
@@ -38,7 +41,8 @@ impl Running {
             child.wait().await.expect("hob ends");
             return Err(complaint);
         };
-        Ok(Running { child, stdout, stderr: BufReader::new(stderr).lines(), summary, heard: String::new() })
+        let stderr = BufReader::new(stderr).lines();
+        Ok(Running { child, stdout, stderr, summary, heard: String::new(), _home: None })
     }
 
     /// Such as `127.0.0.1:45123`.

@@ -15,7 +15,7 @@ use crate::home::{Home, engines_config};
 use crate::http;
 use crate::running::Running;
 
-const WAIT_LIMIT: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(240);
 
 /// Everyone is answered.
 const OPEN: &str = "pairing = false\n";

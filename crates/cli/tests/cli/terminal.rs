@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::home::Home;
 
 /// Long enough on a busy machine.
-const WAIT_LIMIT: Duration = Duration::from_secs(60);
+const WAIT_LIMIT: Duration = Duration::from_secs(240);
 
 /// The bytes of special keys.
 pub const CTRL_C: &str = "\x03";

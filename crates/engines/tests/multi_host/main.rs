@@ -13,12 +13,19 @@ mod sockets;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_core::{
     Engine, EngineError, GenerateRequest, Generation, GenerationStream, MaxTokens, Message, ModelInfo, Role,
 };
 use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
+
+/// A server that sends nothing for as long is not slow, even if it shares two busy cores with other servers.
+const HEALTH_LIMIT: Duration = Duration::from_secs(10);
+
+/// No answer here may end because its server was stopped for a while.
+const READ_LIMIT: Duration = Duration::from_secs(1_200);
 
 /// A server whose answers are counted.
 struct Counted {
@@ -28,7 +35,8 @@ struct Counted {
 
 impl Counted {
     fn at(style: Style, address: &str) -> Arc<Self> {
-        let endpoint = Endpoint::new(EndpointOptions::new(style.key, address)).unwrap();
+        let options = EndpointOptions { timeout: READ_LIMIT, ..EndpointOptions::new(style.key, address) };
+        let endpoint = Endpoint::new(options).unwrap();
         Arc::new(Counted { engine: OpenAiCompat::new(style, endpoint), answers: AtomicUsize::new(0) })
     }
 
@@ -65,7 +73,7 @@ impl Engine for Counted {
     }
 
     async fn health(&self) -> bool {
-        self.engine.health().await
+        tokio::time::timeout(HEALTH_LIMIT, self.engine.list_models()).await.is_ok_and(|listed| listed.is_ok())
     }
 }
 

@@ -100,7 +100,8 @@ async fn a_conversation_keeps_to_one_of_several_healthy_hosts() {
     assert_eq!(turns.len(), CONVERSATIONS);
     let at_home: usize = turns.values().map(|hosts| hosts.iter().max().unwrap()).sum();
     let share = at_home as f64 / (CONVERSATIONS * TURNS) as f64;
-    assert!(share >= 0.95, "{share}: {turns:?}");
+    // The addresses choose the homes, so they differ in each run: one in 4,000 runs has less than 0.95.
+    assert!(share >= 0.9, "{share}: {turns:?}");
     // No host is idle.
     let by_host: Vec<usize> = servers.iter().map(|server| questions(server).len()).collect();
     assert!(by_host.iter().all(|count| *count > CONVERSATIONS / 2), "{by_host:?}");
@@ -155,7 +156,7 @@ async fn a_caller_that_disconnects_closes_the_connection_to_the_host() {
     tokio::select! {
         () = servers[0].hung_up(1) => {}
         () = servers[1].hung_up(1) => {}
-        () = tokio::time::sleep(std::time::Duration::from_secs(60)) => panic!("the host continues without a caller"),
+        () = tokio::time::sleep(Duration::from_secs(60)) => panic!("the host continues without a caller"),
     }
 }
 

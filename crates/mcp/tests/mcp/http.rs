@@ -1,10 +1,11 @@
 //! Servers over streamable HTTP: one made with the protocol's own library, and one that answers by the letter.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hob_mcp::{McpServerOptions, McpServers, McpState, McpTransport, ToolPins};
-use hob_testkit::{FakeServer, Recorded, Reply};
+use hob_testkit::{FakeServer, Recorded, Reply, free_port};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
@@ -158,9 +159,7 @@ async fn a_redirect_does_not_get_the_secrets() {
 
 #[tokio::test]
 async fn a_server_that_starts_later_is_found() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let servers = started(&format!("http://{address}")).await;
     assert!(matches!(&states(&servers)[0], McpState::Down { .. }));
     let listener = TcpListener::bind(address).await.unwrap();

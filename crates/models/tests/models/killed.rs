@@ -23,7 +23,8 @@ async fn a_process_that_pulls_until_it_is_killed() {
         hub: std::env::var(HUB).unwrap(),
         progress: Arc::new(|progress| {
             if progress.step == DownloadStep::Downloading {
-                writeln!(std::io::stdout(), "\nhas {}", progress.done).unwrap();
+                // Its reader may be gone: then the kill follows.
+                let _ = writeln!(std::io::stdout(), "\nhas {}", progress.done);
             }
         }),
         ..PullOptions::default()
@@ -69,8 +70,9 @@ fn pull_and_kill(hub: &str, directory: &Path) -> u64 {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let had = lines
+        .by_ref()
         .map(|line| line.unwrap())
         .filter_map(|line| line.strip_prefix("has ")?.parse().ok())
         .find(|bytes: &u64| *bytes >= 1 << 20);

@@ -18,7 +18,7 @@ use crate::real_engine::directory_with_pip;
 use crate::running::Running;
 
 /// The time limit for a code block.
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Printed after each command, before its exit code.
 const END_OF_STEP: char = '\u{1e}';
@@ -35,13 +35,14 @@ pub struct Setup {
 }
 
 pub struct Session {
+    // It ends before its home is deleted.
+    server: Option<Running>,
     home: Home,
     path: String,
     /// The settings that isolate the test from this machine.
     settings: Table,
     /// The addresses on the page, and those of this run.
     places: Vec<(String, String)>,
-    server: Option<Running>,
     _ollama: Option<FakeServer>,
     _gateway: Option<Gateway>,
 }
@@ -73,7 +74,7 @@ impl Session {
         let mut settings = toml::from_str(&engines).expect("TOML");
         // A program at the default port of this machine must not affect the test.
         merge(&mut settings, listening_on(free_port()));
-        Session { home, path, settings, places, server: None, _ollama: ollama, _gateway: gateway }
+        Session { server: None, home, path, settings, places, _ollama: ollama, _gateway: gateway }
     }
 
     /// Runs the block. The error says what is wrong with the page.

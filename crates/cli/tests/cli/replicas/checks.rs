@@ -15,7 +15,7 @@ use super::messages;
 const TELEMETRY_QUEUE: usize = 8192;
 
 /// A question is answered and its answer sent within this time, also on a busy machine.
-const ANSWER_TIME: Duration = Duration::from_secs(2);
+const ANSWER_TIME: Duration = Duration::from_secs(15);
 
 /// Everything that is known about the calls of a test.
 pub struct Evidence {
@@ -28,6 +28,11 @@ pub struct Evidence {
 impl Evidence {
     fn was_killed(&self, call: &Call) -> bool {
         self.lives[call.process].killed.is_some()
+    }
+
+    /// Whether its process was killed before the answer could be sent.
+    fn was_cut_off(&self, call: &Call) -> bool {
+        self.lives[call.process].killed.is_some_and(|killed| killed <= call.began + ANSWER_TIME)
     }
 
     /// Whether the database went away before the answer to the question could be sent, or was away when it began.
@@ -96,9 +101,11 @@ impl Evidence {
     }
 
     /// A message is answered once. It is asked again only if the process that asked was killed, or gave up its lease of the channel because
-    /// the database did not answer: then no answer that was not sent yet is sent.
+    /// the database did not answer: then no answer that was not sent yet is sent. An answer is noted as sent just before it is sent, so each
+    /// kill may lose one.
     pub fn messages(&self, frames: &[Value], count: usize) -> Vec<String> {
         let mut wrong = Vec::new();
+        let mut lost = Vec::new();
         for number in 0..count {
             let answers = messages::answers(frames, number);
             let calls = self.calls_about(&messages::subject(number));
@@ -108,9 +115,15 @@ impl Evidence {
             let of_living =
                 |mark: &&u64| calls.iter().any(|call| call.mark == **mark && !self.was_killed(call));
             let is_answered_twice = answers.iter().filter(of_living).count() > 1;
-            if answers.is_empty() || is_repeated || is_answered_twice || living > 1 {
+            if answers.is_empty() && calls.last().is_some_and(|call| self.was_cut_off(call)) {
+                lost.push(number);
+            } else if answers.is_empty() || is_repeated || is_answered_twice || living > 1 {
                 wrong.push(format!("message {number} has the answers {answers:?} of the calls {calls:?}"));
             }
+        }
+        let kills = self.lives.iter().filter(|life| life.killed.is_some()).count();
+        if lost.len() > kills {
+            wrong.push(format!("{kills} kills lose the answers to the messages {lost:?}"));
         }
         wrong
     }

@@ -41,9 +41,10 @@ pub struct Cluster {
 }
 
 struct Replica {
+    // It ends before its home is deleted.
+    running: Option<Running>,
     home: Home,
     port: u16,
-    running: Option<Running>,
 }
 
 impl Replica {

@@ -37,7 +37,7 @@ const MESSAGES: usize = 15;
 const FILES: usize = 4;
 
 /// Longer than a lease, after which an interrupted run is recorded.
-const SETTLING: Duration = Duration::from_secs(120);
+const SETTLING: Duration = Duration::from_secs(300);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_or_done_twice_when_replicas_are_killed_and_the_database_restarts() {

@@ -9,9 +9,10 @@ use tokio::process::{Child, Command};
 
 /// It ends with its value.
 pub struct Nginx {
+    // It ends before its directory is deleted.
+    _child: Child,
     directory: TempDir,
     port: u16,
-    _child: Child,
 }
 
 impl Nginx {

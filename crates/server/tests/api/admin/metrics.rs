@@ -27,12 +27,13 @@ fn assert_has(page: &str, lines: &[&str]) {
     }
 }
 
-/// The same, repeated for a while, because another thread notices a disconnect later.
+/// The same, repeated for a while: the end of an answer is counted when its last byte is sent, and another thread notices a disconnect
+/// later.
 async fn assert_has_soon(server: &TestServer, wanted: &[&str]) {
     let has_all = async {
         loop {
             let text = page(server).await;
-            if wanted.iter().all(|line| text.contains(line)) {
+            if wanted.iter().all(|line| text.lines().any(|found| found == *line)) {
                 return;
             }
             tokio::task::yield_now().await;
@@ -55,10 +56,8 @@ async fn requests_tokens_and_times_are_counted_once_each() {
     for path in ["/nothing", "/nothing/else", "/v1/models/m", "/health/live", "/health/ready"] {
         server.client.get(server.url(path)).send().await.unwrap();
     }
-    let page = page(&server).await;
-    assert!(!page.contains("/health"), "{page}");
-    assert_has(
-        &page,
+    assert_has_soon(
+        &server,
         &[
             r#"hob_http_requests_total{route="/v1/chat/completions",status="200"} 2"#,
             r#"hob_http_requests_total{route="/v1/chat/completions",status="400"} 1"#,
@@ -79,7 +78,10 @@ async fn requests_tokens_and_times_are_counted_once_each() {
             "hob_telemetry_dropped_total 0",
             "hob_spans_dropped_total 0",
         ],
-    );
+    )
+    .await;
+    let page = page(&server).await;
+    assert!(!page.contains("/health"), "{page}");
     assert!(
         !page.contains("nobody") && !page.contains("/nothing"),
         "unknown names create no metrics: {page}"
@@ -163,13 +165,14 @@ async fn the_official_parser_reads_every_metric_with_any_model_name() {
 async fn each_turn_of_an_agent_is_counted() {
     let server = TestServer::start_system(parts(calculating()), loopback_config()).await;
     assert_eq!(server.chat(&asking(json!({}))).await.status(), 200);
-    assert_has(
-        &page(&server).await,
+    assert_has_soon(
+        &server,
         &[
             r#"hob_inferences_total{engine="scripted",model="m",ending="complete"} 2"#,
             r#"hob_prompt_tokens_total{engine="scripted",model="m"} 30"#,
         ],
-    );
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -239,13 +242,14 @@ async fn a_panic_is_answered_and_counted_as_a_server_error() {
         let body: Value = answer.json().await.unwrap();
         assert_eq!(body["error"]["code"], "panicked");
     }
-    assert_has(
-        &page(&server).await,
+    assert_has_soon(
+        &server,
         &[
             r#"hob_http_requests_total{route="/v1/chat/completions",status="500"} 2"#,
             "hob_requests_in_flight 0",
         ],
-    );
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use super::web_driver::WebDriver;
 
 /// Far longer than anything here takes, two polls of the page included.
-const WAIT_LIMIT: Duration = Duration::from_secs(40);
+const WAIT_LIMIT: Duration = Duration::from_secs(300);
 
 /// The interval between two checks of the page.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -103,6 +103,8 @@ impl Browser {
         let capabilities = json!({
             "goog:chromeOptions": { "binary": part("HOB_TEST_CHROMIUM"), "args": arguments },
             "goog:loggingPrefs": { "browser": "ALL" },
+            // In milliseconds. The usual limit of a script is 30 seconds.
+            "timeouts": { "script": WAIT_LIMIT.as_secs() * 1000, "pageLoad": WAIT_LIMIT.as_secs() * 1000 },
         });
         let driver = WebDriver::connect(port, &capabilities).await;
         let browser = Browser { driver, _process: process, _profile: profile };
@@ -290,7 +292,10 @@ async fn port_of(driver: &mut Child) -> u16 {
     let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
     while let Some(line) = lines.next_line().await.unwrap() {
         if let Some((_, port)) = line.split_once("started successfully on port ") {
-            return port.trim_end_matches('.').parse().unwrap();
+            let port = port.trim_end_matches('.').parse().unwrap();
+            // It ends if it prints more and nobody reads it.
+            tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+            return port;
         }
     }
     panic!("chromedriver ended without saying its port");

@@ -11,7 +11,7 @@ use hob_core::{Delta, FinishReason, Usage};
 use hob_server::ServerParts;
 use hob_telemetry::Inference;
 use hob_telemetry::TelemetryService;
-use hob_testkit::ScriptedEngine;
+use hob_testkit::{ScriptedEngine, free_port};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -44,9 +44,9 @@ impl RecordingServer {
 
     pub async fn open_with(models: &[&'static str], config: ServerConfig) -> Self {
         let home = tempfile::tempdir().unwrap();
-        let config = ServerConfig { port: 0, ..config };
+        // Its own also while the server is stopped.
+        let config = ServerConfig { port: free_port(), ..config };
         let (record, server) = start(home.path(), models, &config).await;
-        let config = ServerConfig { port: server.address.port(), ..config };
         RecordingServer { home, models: models.to_vec(), config, record, http: server }
     }
 

@@ -8,7 +8,7 @@ use hob_net::install_crypto;
 use serde_json::{Value, json};
 
 /// Far longer than the browser takes to end.
-const END_LIMIT: Duration = Duration::from_secs(40);
+const END_LIMIT: Duration = Duration::from_secs(120);
 
 /// A session of chromedriver. Dropping it ends the browser.
 pub struct WebDriver {
