@@ -181,6 +181,11 @@ fn with_extra(extra: &Value) -> GenerateRequest {
 fn each_field_of_a_request_has_its_limit() {
     let sampling = |sampling: Sampling| GenerateRequest { sampling, ..asking() };
     let call = ToolCall { id: "c".into(), name: "f".into(), arguments: "{}".into() };
+    let calling = |arguments: &str| Message {
+        tool_calls: vec![ToolCall { id: "c".into(), name: "f".into(), arguments: arguments.into() }],
+        ..Message::new(Role::Assistant, "")
+    };
+    let zeros = format!("[{}0]", "0,".repeat(60_000));
     let biases: Map<String, Value> = (0..5_000).map(|token| (token.to_string(), json!(1))).collect();
     let format =
         JsonSchema { name: "answer".into(), description: None, schema: json!({ "$ref": "#" }), strict: None };
@@ -202,6 +207,10 @@ fn each_field_of_a_request_has_its_limit() {
                 ..asking()
             },
             "messages[0].tool_calls has 2,000 calls; the limit is 1,024",
+        ),
+        (
+            GenerateRequest { messages: vec![calling("[]"), calling(&zeros), calling(&zeros)], ..asking() },
+            "messages[2].tool_calls[0].function.arguments has too many JSON values, together with the other calls; the limit is 100,000",
         ),
         (
             GenerateRequest { tools: vec![tool("f"); 1_025], ..asking() },
@@ -247,6 +256,8 @@ fn each_field_of_a_request_has_its_limit() {
         assert_eq!(check_request(&request).expect_err("over budget").to_string(), expected);
     }
     assert_eq!(check_request(&asking()), Ok(()));
+    let long = GenerateRequest { messages: vec![calling(&format!("[\"{zeros}\"]")); 5], ..asking() };
+    assert_eq!(check_request(&long), Ok(()), "a long text is one value");
     let umlauts = GenerateRequest { model: "ü".repeat(MODEL_NAME_CHARS), ..asking() };
     assert_eq!(check_request(&umlauts), Ok(()), "characters count, not bytes");
     assert_eq!(check_request(&with_extra(&json!({ "top_k": -1, "logit_bias": {} }))), Ok(()));
