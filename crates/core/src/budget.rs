@@ -5,6 +5,7 @@
 //! depth of our stack. Knows nothing of HTTP; the server turns [`OverBudget`] into a 400.
 
 mod json_values;
+mod references;
 mod schema;
 
 use std::fmt;

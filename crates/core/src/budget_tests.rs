@@ -83,10 +83,55 @@ fn a_reference_that_leads_to_itself_is_refused() {
         json!({ "anyOf": [{ "$ref": "#" }, { "type": "string" }] }),
         json!({ "allOf": [{ "oneOf": [{ "if": { "$ref": "#" } }] }] }),
         json!({ "type": "object", "properties": { "a": { "$ref": "#/properties/a" } } }),
+        json!({ "$ref": "" }),
+        json!({ "$ref": "#/%24defs/a", "$defs": { "a": { "anyOf": [{ "$ref": "#/%24defs/a" }] } } }),
+        json!({ "dependencies": { "a": { "$ref": "#" } } }),
+        json!({ "$id": "https://example.org/a", "not": { "$ref": "https://example.org/a" } }),
+        json!({ "properties": { "a": { "$id": "Node", "not": { "$ref": "Node" } } } }),
         // Nothing leads to these definitions, but an engine may read them all the same.
         json!({ "type": "string", "$defs": { "a": { "$ref": "#/$defs/a" } } }),
     ] {
         assert_eq!(refusal(&schema), expected, "{schema}");
+    }
+}
+
+#[test]
+fn a_reference_that_cannot_be_followed_is_refused() {
+    let in_data = json!({ "anyOf": [{ "$ref": "#/default/b" }] });
+    for (schema, expected) in [
+        (
+            json!({ "$anchor": "a", "not": { "$ref": "#a" } }),
+            "schema has a '$ref' to an '$anchor', which is not supported",
+        ),
+        (json!({ "not": { "$dynamicRef": "#" } }), "schema has a '$dynamicRef', which is not supported"),
+        (json!({ "not": { "$recursiveRef": "#" } }), "schema has a '$recursiveRef', which is not supported"),
+        (
+            json!({ "not": { "$ref": "#/default/a" }, "default": { "a": in_data } }),
+            "schema has a '$ref' to something that is not a schema",
+        ),
+        (
+            json!({ "$defs": { "a": { "$id": "a", "items": { "$ref": "#" } } } }),
+            "schema has a '$ref' within a part that has an '$id' of its own",
+        ),
+        (
+            json!({ "$id": "https://example.org/a", "not": { "$ref": "a" } }),
+            "schema has a '$ref' that depends on an '$id'; begin it with '#/'",
+        ),
+    ] {
+        assert_eq!(refusal(&schema), expected);
+    }
+    // A schema of another name, and properties that are named like keywords.
+    for schema in [
+        json!({
+            "properties": {
+                "tree": { "$id": "T0", "properties": { "children": { "items": { "$ref": "T0" } } } },
+            },
+        }),
+        json!({ "properties": { "$dynamicRef": { "type": "string" }, "$id": { "$ref": "#/$defs/a" } }, "$defs": { "a": {} } }),
+        json!({ "$id": "https://example.org/a", "items": { "$ref": "#" } }),
+        json!({ "default": { "$ref": "#nowhere", "$dynamicRef": "#" } }),
+    ] {
+        assert_eq!(check_schema(&schema, "schema"), Ok(()), "{schema}");
     }
 }
 
