@@ -122,7 +122,11 @@ impl Sequence {
             _place: job.place,
         });
         let tools = tools.map(Rc::new);
-        let reading = Reading { stops: StopMatcher::new(&ask.stops), format, tools: tools.as_ref().map(|tools| tools.several) };
+        let reading = Reading {
+            stops: StopMatcher::new(&ask.stops),
+            format,
+            tools: tools.as_ref().map(|tools| tools.several),
+        };
         let build = |(choice, &slot): (u32, &usize)| {
             let mut sampling = ask.sampling.clone();
             // Each answer has its own seed, derived from the request's.
