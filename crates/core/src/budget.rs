@@ -72,6 +72,8 @@ pub const PROMPTS: usize = 256;
 pub const TEXT_ANSWERS: usize = 1_024;
 
 pub const EMBEDDING_INPUTS: usize = 2_048;
+/// Inputs of Ollama's `/api/embed`, whose clients send all texts at once. An engine gets them in several requests.
+pub const OLLAMA_EMBEDDING_INPUTS: usize = 16 * EMBEDDING_INPUTS;
 /// Tokens of all inputs together, where they are sent as numbers.
 pub const EMBEDDING_TOKENS: usize = 4_000_000;
 
@@ -135,6 +137,7 @@ pub const LIMITS: &[Limit] = &[
     Limit { field: "`documents`", what: "documents", most: EMBEDDING_INPUTS },
     Limit { field: "`input` of embeddings", what: "inputs", most: EMBEDDING_INPUTS },
     Limit { field: "`input` of embeddings", what: "tokens sent as numbers", most: EMBEDDING_TOKENS },
+    Limit { field: "`input` of `/api/embed`", what: "inputs", most: OLLAMA_EMBEDDING_INPUTS },
 ];
 
 /// What a caller sent more of than is allowed.
