@@ -45,7 +45,7 @@ pub(super) fn reference(schema: &Map<String, Value>) -> Option<&str> {
 
 /// The address that a schema gives itself, under its name in older drafts too. Those had anchors in the same place.
 pub(super) fn identity(schema: &Map<String, Value>) -> Option<&str> {
-    let named = |keyword| schema.get(keyword).and_then(Value::as_str);
+    let named = |keyword: &str| schema.get(keyword).and_then(Value::as_str);
     named("$id").or_else(|| named("id")).filter(|id| !id.is_empty() && !id.starts_with('#'))
 }
 
