@@ -4,6 +4,8 @@
 //! The limits lie far above what real clients send. All checks are iterative: the depth of a caller's input never becomes the
 //! depth of our stack. Knows nothing of HTTP; the server turns [`OverBudget`] into a 400.
 
+mod json_values;
+mod references;
 mod schema;
 
 use std::fmt;
@@ -13,6 +15,7 @@ use serde_json::{Map, Value};
 use crate::generate::{GenerateRequest, ResponseFormat};
 use crate::message::Content;
 
+pub use json_values::{check_body_values, json_values};
 pub use schema::check_schema;
 
 /// Values of a JSON body: each object, array, string, number, `true`, `false` and `null` counts. A value of two bytes takes more than a
@@ -69,6 +72,8 @@ pub const PROMPTS: usize = 256;
 pub const TEXT_ANSWERS: usize = 1_024;
 
 pub const EMBEDDING_INPUTS: usize = 2_048;
+/// Inputs of Ollama's `/api/embed`, whose clients send all texts at once. An engine gets them in several requests.
+pub const OLLAMA_EMBEDDING_INPUTS: usize = 16 * EMBEDDING_INPUTS;
 /// Tokens of all inputs together, where they are sent as numbers.
 pub const EMBEDDING_TOKENS: usize = 4_000_000;
 
@@ -90,6 +95,11 @@ pub const LIMITS: &[Limit] = &[
     Limit { field: "`messages[].content`", what: "parts", most: MESSAGE_PARTS },
     Limit { field: "`messages[].name`", what: "characters", most: MESSAGE_NAME_CHARS },
     Limit { field: "`messages[].tool_calls`", what: "calls", most: MESSAGE_TOOL_CALLS },
+    Limit {
+        field: "`messages[].tool_calls[].function.arguments`",
+        what: "JSON values in all of them",
+        most: BODY_VALUES,
+    },
     Limit { field: "`tools`", what: "tools", most: TOOLS },
     Limit { field: "`tools[].function.name`", what: "characters", most: TOOL_NAME_CHARS },
     Limit { field: "`tools[].function.description`", what: "characters", most: TOOL_DESCRIPTION_CHARS },
@@ -127,6 +137,7 @@ pub const LIMITS: &[Limit] = &[
     Limit { field: "`documents`", what: "documents", most: EMBEDDING_INPUTS },
     Limit { field: "`input` of embeddings", what: "inputs", most: EMBEDDING_INPUTS },
     Limit { field: "`input` of embeddings", what: "tokens sent as numbers", most: EMBEDDING_TOKENS },
+    Limit { field: "`input` of `/api/embed`", what: "inputs", most: OLLAMA_EMBEDDING_INPUTS },
 ];
 
 /// What a caller sent more of than is allowed.
@@ -207,6 +218,7 @@ fn too_long(text: &str, limit: usize) -> Option<usize> {
 pub fn check_request(request: &GenerateRequest) -> Result<(), OverBudget> {
     length("model", &request.model, MODEL_NAME_CHARS)?;
     check_messages(request)?;
+    check_arguments(request)?;
     check_tools(request)?;
     if let ResponseFormat::JsonSchema(format) = &request.response_format {
         length("response_format.json_schema.name", &format.name, SCHEMA_TITLE_CHARS)?;
@@ -257,6 +269,27 @@ fn check_messages(request: &GenerateRequest) -> Result<(), OverBudget> {
     Ok(())
 }
 
+/// The arguments of calls are JSON within a text, which most engines parse.
+fn check_arguments(request: &GenerateRequest) -> Result<(), OverBudget> {
+    let calls = request.messages.iter().flat_map(|message| &message.tool_calls);
+    if calls.map(|call| call.arguments.len()).sum::<usize>() <= BODY_VALUES {
+        return Ok(());
+    }
+    let mut left = BODY_VALUES;
+    for (index, message) in request.messages.iter().enumerate() {
+        for (at, call) in message.tool_calls.iter().enumerate() {
+            let values = json_values(call.arguments.as_bytes(), left);
+            if values > left {
+                let field = format!("messages[{index}].tool_calls[{at}].function.arguments");
+                let what = "has too many JSON values, together with the other calls".to_owned();
+                return Err(OverBudget::new(&field, what, BODY_VALUES));
+            }
+            left -= values;
+        }
+    }
+    Ok(())
+}
+
 fn check_tools(request: &GenerateRequest) -> Result<(), OverBudget> {
     count("tools", request.tools.len(), "tools", TOOLS)?;
     for (index, tool) in request.tools.iter().enumerate() {
@@ -299,7 +332,7 @@ fn check_extra(extra: &Map<String, Value>) -> Result<(), OverBudget> {
 }
 
 /// How many values `value` is made of; stops soon after `enough`.
-fn count_values(value: &Value, enough: usize) -> usize {
+pub fn count_values(value: &Value, enough: usize) -> usize {
     let mut values = 0;
     let mut waiting = vec![value];
     while let Some(value) = waiting.pop() {

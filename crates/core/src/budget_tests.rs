@@ -83,10 +83,55 @@ fn a_reference_that_leads_to_itself_is_refused() {
         json!({ "anyOf": [{ "$ref": "#" }, { "type": "string" }] }),
         json!({ "allOf": [{ "oneOf": [{ "if": { "$ref": "#" } }] }] }),
         json!({ "type": "object", "properties": { "a": { "$ref": "#/properties/a" } } }),
+        json!({ "$ref": "" }),
+        json!({ "$ref": "#/%24defs/a", "$defs": { "a": { "anyOf": [{ "$ref": "#/%24defs/a" }] } } }),
+        json!({ "dependencies": { "a": { "$ref": "#" } } }),
+        json!({ "$id": "https://example.org/a", "not": { "$ref": "https://example.org/a" } }),
+        json!({ "properties": { "a": { "$id": "Node", "not": { "$ref": "Node" } } } }),
         // Nothing leads to these definitions, but an engine may read them all the same.
         json!({ "type": "string", "$defs": { "a": { "$ref": "#/$defs/a" } } }),
     ] {
         assert_eq!(refusal(&schema), expected, "{schema}");
+    }
+}
+
+#[test]
+fn a_reference_that_cannot_be_followed_is_refused() {
+    let in_data = json!({ "anyOf": [{ "$ref": "#/default/b" }] });
+    for (schema, expected) in [
+        (
+            json!({ "$anchor": "a", "not": { "$ref": "#a" } }),
+            "schema has a '$ref' to an '$anchor', which is not supported",
+        ),
+        (json!({ "not": { "$dynamicRef": "#" } }), "schema has a '$dynamicRef', which is not supported"),
+        (json!({ "not": { "$recursiveRef": "#" } }), "schema has a '$recursiveRef', which is not supported"),
+        (
+            json!({ "not": { "$ref": "#/default/a" }, "default": { "a": in_data } }),
+            "schema has a '$ref' to something that is not a schema",
+        ),
+        (
+            json!({ "$defs": { "a": { "$id": "a", "items": { "$ref": "#" } } } }),
+            "schema has a '$ref' within a part that has an '$id' of its own",
+        ),
+        (
+            json!({ "$id": "https://example.org/a", "not": { "$ref": "a" } }),
+            "schema has a '$ref' that depends on an '$id'; begin it with '#/'",
+        ),
+    ] {
+        assert_eq!(refusal(&schema), expected);
+    }
+    // A schema of another name, and properties that are named like keywords.
+    for schema in [
+        json!({
+            "properties": {
+                "tree": { "$id": "T0", "properties": { "children": { "items": { "$ref": "T0" } } } },
+            },
+        }),
+        json!({ "properties": { "$dynamicRef": { "type": "string" }, "$id": { "$ref": "#/$defs/a" } }, "$defs": { "a": {} } }),
+        json!({ "$id": "https://example.org/a", "items": { "$ref": "#" } }),
+        json!({ "default": { "$ref": "#nowhere", "$dynamicRef": "#" } }),
+    ] {
+        assert_eq!(check_schema(&schema, "schema"), Ok(()), "{schema}");
     }
 }
 
@@ -181,6 +226,11 @@ fn with_extra(extra: &Value) -> GenerateRequest {
 fn each_field_of_a_request_has_its_limit() {
     let sampling = |sampling: Sampling| GenerateRequest { sampling, ..asking() };
     let call = ToolCall { id: "c".into(), name: "f".into(), arguments: "{}".into() };
+    let calling = |arguments: &str| Message {
+        tool_calls: vec![ToolCall { id: "c".into(), name: "f".into(), arguments: arguments.into() }],
+        ..Message::new(Role::Assistant, "")
+    };
+    let zeros = format!("[{}0]", "0,".repeat(60_000));
     let biases: Map<String, Value> = (0..5_000).map(|token| (token.to_string(), json!(1))).collect();
     let format =
         JsonSchema { name: "answer".into(), description: None, schema: json!({ "$ref": "#" }), strict: None };
@@ -202,6 +252,10 @@ fn each_field_of_a_request_has_its_limit() {
                 ..asking()
             },
             "messages[0].tool_calls has 2,000 calls; the limit is 1,024",
+        ),
+        (
+            GenerateRequest { messages: vec![calling("[]"), calling(&zeros), calling(&zeros)], ..asking() },
+            "messages[2].tool_calls[0].function.arguments has too many JSON values, together with the other calls; the limit is 100,000",
         ),
         (
             GenerateRequest { tools: vec![tool("f"); 1_025], ..asking() },
@@ -247,6 +301,8 @@ fn each_field_of_a_request_has_its_limit() {
         assert_eq!(check_request(&request).expect_err("over budget").to_string(), expected);
     }
     assert_eq!(check_request(&asking()), Ok(()));
+    let long = GenerateRequest { messages: vec![calling(&format!("[\"{zeros}\"]")); 5], ..asking() };
+    assert_eq!(check_request(&long), Ok(()), "a long text is one value");
     let umlauts = GenerateRequest { model: "ü".repeat(MODEL_NAME_CHARS), ..asking() };
     assert_eq!(check_request(&umlauts), Ok(()), "characters count, not bytes");
     assert_eq!(check_request(&with_extra(&json!({ "top_k": -1, "logit_bias": {} }))), Ok(()));

@@ -63,7 +63,7 @@ pub struct ContextOverflow {
 
 impl ContextOverflow {
     /// Reads an engine's error. `None` when it is about something else.
-    pub(crate) fn read(status: u16, code: Option<&str>, message: &str) -> Option<Self> {
+    pub fn read(status: u16, code: Option<&str>, message: &str) -> Option<Self> {
         let words = message.to_lowercase();
         let is_said = matches!(status, 400 | 413) && WORDS.iter().any(|part| words.contains(part));
         if !is_said && !code.is_some_and(|code| CODES.contains(&code)) {
@@ -85,6 +85,18 @@ impl ContextOverflow {
                 "This model's maximum context length is {limit} tokens. Please reduce the length of the messages."
             ),
         })
+    }
+
+    /// The error in Anthropic's words, by which its clients know that they have to shorten the conversation. `None` when the prompt fits,
+    /// and it is its answer that does not. `message` is what is said if the numbers are not known.
+    pub fn anthropic_sentence(&self, message: &str) -> Option<String> {
+        match (self.length, self.limit) {
+            (Some(length), Some(limit)) if length <= limit => None,
+            (Some(length), Some(limit)) => {
+                Some(format!("prompt is too long: {length} tokens > {limit} maximum"))
+            }
+            _ => Some(format!("prompt is too long: {message}")),
+        }
     }
 }
 

@@ -30,6 +30,7 @@ pub mod model;
 pub mod model_reason;
 mod named_variants;
 mod passages;
+mod percent_encoding;
 mod prefill;
 mod random_id;
 mod reasoning;
@@ -86,6 +87,7 @@ pub use message::{Content, ContentPart, Image, Message, Role, ToolCall};
 pub use model::{ListedModel, ModelCapabilities, ModelInfo, ModelKind, NoSuitableModel, RunningModel};
 pub use model_reason::ModelReason;
 pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
+pub use percent_encoding::percent_decoded;
 pub use prefill::{CONTINUE_FINAL_MESSAGE, PREFILL};
 pub use random_id::{fill_random, random_id};
 pub use reasoning::{

@@ -3,27 +3,36 @@
 //! The stop strings are one automaton (Aho and Corasick), so the work for a byte of the answer does not grow with their number.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-/// Passes text until a stop string is complete, and holds back what may begin one.
-#[derive(Debug)]
+/// Passes text until a stop string is complete, and holds back what may begin one. Clones share the automaton, which is many times larger
+/// than the stop strings.
+#[derive(Debug, Clone)]
 pub(crate) struct StopMatcher {
-    states: Vec<State>,
+    automaton: Arc<Automaton>,
     /// The current state.
-    at: usize,
+    at: u32,
     held: String,
     /// The stop string that ended the answer.
     matched: Option<String>,
 }
 
-/// A prefix of stop strings.
-#[derive(Debug, Default)]
+#[derive(Debug)]
+struct Automaton {
+    /// State 0 is the empty prefix.
+    states: Vec<State>,
+    /// The longer prefixes, by a state and the byte that follows.
+    next: HashMap<(u32, u8), u32>,
+}
+
+/// A prefix of stop strings. The budget of a request keeps all lengths far below the limit of the numbers.
+#[derive(Debug, Clone, Copy, Default)]
 struct State {
-    next: HashMap<u8, usize>,
     /// The longest suffix that is also a prefix.
-    fallback: usize,
-    length: usize,
-    /// The length of the longest stop string that ends here.
-    complete: Option<usize>,
+    fallback: u32,
+    length: u32,
+    /// The length of the longest stop string that ends here; 0 for none.
+    complete: u32,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -34,21 +43,29 @@ pub(crate) struct Passed {
     pub(crate) stopped: bool,
 }
 
+impl Default for StopMatcher {
+    fn default() -> Self {
+        StopMatcher::new(&[])
+    }
+}
+
 impl StopMatcher {
     pub(crate) fn new(stops: &[String]) -> Self {
-        StopMatcher { states: states(stops), at: 0, held: String::new(), matched: None }
+        let automaton = Arc::new(Automaton::new(stops));
+        StopMatcher { automaton, at: 0, held: String::new(), matched: None }
     }
 
     pub(crate) fn push(&mut self, text: String) -> Passed {
-        if self.states.len() == 1 {
+        if self.automaton.states.len() == 1 {
             return Passed { text, stopped: false };
         }
         let before = self.held.len();
         self.held.push_str(&text);
         // The first complete stop string wins, so that the result does not depend on how the text is split.
         for (offset, byte) in text.bytes().enumerate() {
-            self.at = step(&self.states, self.at, byte);
-            if let Some(length) = self.states[self.at].complete {
+            self.at = self.automaton.step(self.at, byte);
+            let length = self.automaton.states[self.at as usize].complete as usize;
+            if length > 0 {
                 let end = before + offset + 1;
                 self.matched = self.held.get(end - length..end).map(str::to_owned);
                 self.held.truncate(end - length);
@@ -56,7 +73,7 @@ impl StopMatcher {
             }
         }
         // A prefix of a stop string begins with a whole character.
-        let open = self.held.len() - self.states[self.at].length;
+        let open = self.held.len() - self.automaton.states[self.at as usize].length as usize;
         let kept = self.held.split_off(open);
         Passed { text: std::mem::replace(&mut self.held, kept), stopped: false }
     }
@@ -73,49 +90,51 @@ impl StopMatcher {
     }
 }
 
-/// The automaton of all stop strings. State 0 is the empty prefix.
-fn states(stops: &[String]) -> Vec<State> {
-    let mut states = vec![State::default()];
-    for stop in stops.iter().filter(|stop| !stop.is_empty()) {
-        let mut at = 0;
-        for (length, byte) in (1..).zip(stop.bytes()) {
-            at = match states[at].next.get(&byte) {
-                Some(&next) => next,
-                None => {
-                    let new = states.len();
-                    states.push(State { length, ..State::default() });
-                    states[at].next.insert(byte, new);
-                    new
+impl Automaton {
+    fn new(stops: &[String]) -> Self {
+        let mut automaton = Automaton { states: vec![State::default()], next: HashMap::new() };
+        // The state before the last byte of each state, and this byte.
+        let mut beginnings = vec![(0, 0)];
+        for stop in stops.iter().filter(|stop| !stop.is_empty()) {
+            let mut at = 0;
+            for (length, byte) in (1..).zip(stop.bytes()) {
+                let new = automaton.states.len() as u32;
+                let next = *automaton.next.entry((at, byte)).or_insert(new);
+                if next == new {
+                    automaton.states.push(State { length, ..State::default() });
+                    beginnings.push((at, byte));
                 }
-            };
+                at = next;
+            }
+            automaton.states[at as usize].complete = stop.len() as u32;
         }
-        states[at].complete = Some(stop.len());
-    }
-    // Shorter beginnings first, since the fallback of one is a shorter one.
-    let mut order = vec![0];
-    let mut done = 0;
-    while let Some(&at) = order.get(done) {
-        done += 1;
-        let children: Vec<(u8, usize)> = states[at].next.iter().map(|(&byte, &next)| (byte, next)).collect();
-        for (byte, child) in children {
-            let fallback = if at == 0 { 0 } else { step(&states, states[at].fallback, byte) };
-            states[child].fallback = fallback;
-            states[child].complete = states[child].complete.or(states[fallback].complete);
-            order.push(child);
+        // Shorter beginnings first, since the fallback of one is a shorter one.
+        let mut order: Vec<usize> = (1..automaton.states.len()).collect();
+        order.sort_by_key(|at| automaton.states[*at].length);
+        for at in order {
+            let (before, byte) = beginnings[at];
+            let shorter = automaton.states[before as usize].fallback;
+            let fallback = if before == 0 { 0 } else { automaton.step(shorter, byte) };
+            let inherited = automaton.states[fallback as usize].complete;
+            let state = &mut automaton.states[at];
+            state.fallback = fallback;
+            if state.complete == 0 {
+                state.complete = inherited;
+            }
         }
+        automaton
     }
-    states
-}
 
-fn step(states: &[State], mut at: usize, byte: u8) -> usize {
-    loop {
-        if let Some(&next) = states[at].next.get(&byte) {
-            return next;
+    fn step(&self, mut at: u32, byte: u8) -> u32 {
+        loop {
+            if let Some(&next) = self.next.get(&(at, byte)) {
+                return next;
+            }
+            if at == 0 {
+                return 0;
+            }
+            at = self.states[at as usize].fallback;
         }
-        if at == 0 {
-            return 0;
-        }
-        at = states[at].fallback;
     }
 }
 
@@ -168,6 +187,16 @@ mod tests {
             (0..20_000).map(|n| matcher.push(format!("stop number {n:06} "))).filter(|passed| passed.stopped);
         assert_eq!(pieces.count(), 0);
         assert!(matcher.push("stop number 099999!".into()).stopped);
+    }
+
+    #[test]
+    fn answers_to_one_request_share_the_automaton_and_nothing_else() {
+        let mut first = StopMatcher::new(&["end".to_owned()]);
+        let mut second = first.clone();
+        assert!(Arc::ptr_eq(&first.automaton, &second.automaton));
+        assert_eq!(first.push("the en".into()).text, "the ");
+        assert_eq!(second.push("d".into()).text, "d");
+        assert!(first.push("d".into()).stopped);
     }
 
     proptest! {

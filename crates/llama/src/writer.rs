@@ -29,7 +29,7 @@ pub(crate) struct Writer {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reading {
-    pub(crate) stops: Vec<String>,
+    pub(crate) stops: StopMatcher,
     /// `None` if the answer is text as it stands.
     pub(crate) format: Option<AnswerFormat>,
     /// Whether an answer may have several calls; `None` if it has no tools.
@@ -53,7 +53,7 @@ impl Writer {
             ends: StopMatcher::new(ends),
             parser: reading.format.as_ref().map(AnswerParser::new),
             format: reading.format.clone(),
-            stops: StopMatcher::new(&reading.stops),
+            stops: reading.stops.clone(),
             tools: reading.tools,
             blanks: String::new(),
             has_words: false,
@@ -224,7 +224,8 @@ mod tests {
 
     #[test]
     fn an_answer_ends_before_its_stop_string() {
-        let mut writer = Writer::new(0, &Reading { stops: vec!["STOP".into()], ..Reading::default() });
+        let mut writer =
+            Writer::new(0, &Reading { stops: StopMatcher::new(&["STOP".into()]), ..Reading::default() });
         assert_eq!(text(&writer.push(b"one ST", None).deltas), "one ");
         let written = writer.push(b"OP two", None);
         assert!(written.stopped && written.deltas.is_empty());
@@ -234,7 +235,8 @@ mod tests {
 
     #[test]
     fn probabilities_are_sent_with_their_text() {
-        let mut writer = Writer::new(1, &Reading { stops: vec!["xyz".into()], ..Reading::default() });
+        let mut writer =
+            Writer::new(1, &Reading { stops: StopMatcher::new(&["xyz".into()]), ..Reading::default() });
         assert!(writer.push(b"x", Some(json!(1))).deltas.is_empty());
         let expected = Delta::Text(TextDelta {
             choice: 1,
@@ -263,8 +265,11 @@ mod tests {
     #[test]
     fn reasoning_comes_before_the_answer() {
         let words = format(Calling::Never);
-        let reading =
-            Reading { stops: vec!["STOP".into()], format: Some(words.clone()), ..Reading::default() };
+        let reading = Reading {
+            stops: StopMatcher::new(&["STOP".into()]),
+            format: Some(words.clone()),
+            ..Reading::default()
+        };
         let mut writer = Writer::new(0, &reading);
         let thought = |text: &str| Delta::Reasoning { choice: 0, text: text.into() };
         assert_eq!(writer.push(b"<think>no ST", Some(json!(1))).deltas, [thought("no ST")]);

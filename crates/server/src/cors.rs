@@ -15,7 +15,7 @@ pub(crate) fn cors(config: &ServerConfig) -> Option<CorsLayer> {
     };
     let layer = CorsLayer::new()
         .allow_origin(origins)
-        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
         // Client libraries send their own headers, so a listed page can send any header.
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([

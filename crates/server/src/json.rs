@@ -3,19 +3,18 @@
 use std::borrow::Cow;
 
 use hob_core::OverBudget;
-use hob_core::budget::MODEL_NAME_CHARS;
+use hob_core::budget::{MODEL_NAME_CHARS, check_body_values};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{ApiError, ApiResult};
-use crate::limits::json_values as values;
 
 /// Characters of a wrong value in a message.
 const SHOWN_CHARS: usize = 60;
 
 /// Parses a body. The error names the field.
 pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> ApiResult<T> {
-    values::check(body).map_err(over_budget)?;
+    check_body_values(body).map_err(over_budget)?;
     read_bounded(body)
 }
 

@@ -40,6 +40,7 @@ mod serve_error;
 mod server_settings;
 mod shutdown;
 mod state;
+mod stream_key;
 mod traceparent;
 mod unix_time;
 mod until_sent;

@@ -49,7 +49,7 @@ pub(crate) fn admit_text(request: &mut CompletionRequest, role: CallerRole) -> V
     warnings
 }
 
-/// The same for sound and pictures. A form is passed on as it came, so a part that is not documented is refused.
+/// The same for sound and pictures. A form is passed on whole, so a part that is not documented is refused.
 pub(crate) fn admit_media(
     request: &mut MediaRequest,
     role: CallerRole,

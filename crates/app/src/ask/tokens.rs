@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use hob_core::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
-use hob_core::{AskError, Caller, DetokenizeRequest, Engine, TokenizeRequest, Tokenized};
+use hob_core::{AskError, Caller, DetokenizeRequest, Engine, TokenizeInput, TokenizeRequest, Tokenized};
 
 use super::AskService;
-use crate::ask::caller_policy::check_engine;
+use crate::ask::caller_policy::{admit, check_engine};
 use crate::ask::key_admission::Admitted;
 
 impl AskService {
@@ -18,9 +18,14 @@ impl AskService {
         caller: &Caller,
     ) -> Result<Tokenized, AskError> {
         let Admitted { caller, running: _running } = self.admitted(Cow::Borrowed(caller)).await?;
+        if let TokenizeInput::Conversation(conversation) = &mut request.input {
+            // The engine gets what it would get for an answer: no address of a picture or file.
+            admit(conversation, &caller, &self.images).await?;
+        }
         let engine = self.tokenizer(&mut request.model, &caller).await?;
-        if let hob_core::TokenizeInput::Conversation(conversation) = &mut request.input {
+        if let TokenizeInput::Conversation(conversation) = &mut request.input {
             conversation.model.clone_from(&request.model);
+            self.documents.place_all(conversation, engine.key()).await?;
         }
         Ok(engine.tokenize(&request).await?)
     }

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::references::{Identities, Reading, identity, is_local, reference, target};
 use super::{
     ENUM_BYTES, ENUM_VALUES, OverBudget, SCHEMA_DEPTH, SCHEMA_EXPANDED_VALUES, SCHEMA_FOLLOWED_DEPTH,
     SCHEMA_NAME_CHARS, SCHEMA_PATTERN_CHARS, SCHEMA_PROPERTIES, SCHEMA_VALUES, count, thousands, too_long,
@@ -12,56 +13,43 @@ use super::{
 /// Checks the size and shape of a JSON Schema that a caller sent in `field`. It says nothing about whether an engine can follow the
 /// schema.
 pub fn check_schema(schema: &Value, field: &str) -> Result<(), OverBudget> {
-    let references = check_written(schema, field)?;
-    if references.is_empty() {
+    let written = check_written(schema, field)?;
+    if written.references.is_empty() {
         return Ok(());
     }
-    References::find(schema, &references).check(field)
+    References::find(schema, &written).map_err(|what| refused(field, what.to_owned()))?.check(field)
 }
 
-/// How a JSON value within a schema is to be read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reading {
-    /// A schema, or an array of them.
-    Schema,
-    /// Schemas by name. A name is not a keyword, even if it reads `$ref` or `enum`.
-    Named,
-    /// A value that answers may have; what looks like a keyword in it is none.
-    Data,
-}
-
-/// How the value of a schema's keyword is to be read.
-fn reading_of(keyword: &str, value: &Value) -> Reading {
-    match keyword {
-        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
-        | "dependencies"
-            if value.is_object() =>
-        {
-            Reading::Named
-        }
-        "enum" | "const" | "default" | "example" | "examples" => Reading::Data,
-        _ => Reading::Schema,
-    }
+/// The error for a schema that no limit would make acceptable.
+fn refused(field: &str, what: String) -> OverBudget {
+    OverBudget { field: field.to_owned(), what, limit: None }
 }
 
 /// Whether a schema under this keyword describes the same value as the schema around it, so that nothing of an answer lies between them.
 fn same_value(keyword: &str) -> bool {
-    matches!(keyword, "anyOf" | "oneOf" | "allOf" | "not" | "if" | "then" | "else" | "dependentSchemas")
+    matches!(
+        keyword,
+        "anyOf" | "oneOf" | "allOf" | "not" | "if" | "then" | "else" | "dependentSchemas" | "dependencies"
+    )
 }
 
-/// The `$ref` of a schema.
-fn reference(schema: &Map<String, Value>) -> Option<&str> {
-    schema.get("$ref").and_then(Value::as_str)
+/// What a schema says about references.
+#[derive(Default)]
+struct Written<'a> {
+    /// Its `$ref`s in order, each of them once.
+    references: Vec<&'a str>,
+    identities: Identities<'a>,
 }
 
-/// Checks a schema as it is written, and returns its `$ref`s in order, each of them once.
-fn check_written<'a>(schema: &'a Value, field: &str) -> Result<Vec<&'a str>, OverBudget> {
-    let mut references = Vec::new();
+/// Checks a schema as it is written.
+fn check_written<'a>(schema: &'a Value, field: &str) -> Result<Written<'a>, OverBudget> {
+    let mut written = Written::default();
     let mut seen = std::collections::HashSet::new();
     let mut values = 0;
     let mut enum_bytes = 0;
-    let mut waiting = vec![(schema, 1, Reading::Schema)];
-    while let Some((value, depth, reading)) = waiting.pop() {
+    // With whether a part around the value has an `$id` of its own.
+    let mut waiting = vec![(schema, 1, Reading::Schema, false)];
+    while let Some((value, depth, reading, mut is_apart)) = waiting.pop() {
         values += 1;
         if values > SCHEMA_VALUES {
             return Err(OverBudget::new(field, "has too many values".to_owned(), SCHEMA_VALUES));
@@ -73,23 +61,25 @@ fn check_written<'a>(schema: &'a Value, field: &str) -> Result<Vec<&'a str>, Ove
             Value::Array(items) => {
                 // Whatever waits will be counted, so that more than the limit need not wait.
                 let enough = items.iter().take(SCHEMA_VALUES + 1);
-                waiting.extend(enough.map(|item| (item, depth + 1, reading)));
+                waiting.extend(enough.map(|item| (item, depth + 1, reading, is_apart)));
             }
             Value::Object(object) => {
                 count(field, object.len(), "properties in one object", SCHEMA_PROPERTIES)?;
+                if reading == Reading::Schema
+                    && let Some(id) = identity(object)
+                {
+                    let is_root = depth == 1;
+                    is_apart |= !is_root;
+                    written.identities.add(id, value, is_root);
+                }
                 for (name, value) in object {
                     if let Some(found) = too_long(name, SCHEMA_NAME_CHARS) {
                         let what = format!("has a name of {} characters", thousands(found));
                         return Err(OverBudget::new(field, what, SCHEMA_NAME_CHARS));
                     }
-                    let inner = match reading {
-                        Reading::Schema => {
-                            check_keyword(name, value, field)?;
-                            reading_of(name, value)
-                        }
-                        Reading::Named => Reading::Schema,
-                        Reading::Data => Reading::Data,
-                    };
+                    if reading == Reading::Schema {
+                        check_keyword(name, value, field)?;
+                    }
                     if reading == Reading::Schema && matches!(name.as_str(), "enum" | "const") {
                         enum_bytes += text_bytes(value, ENUM_BYTES);
                         if enum_bytes > ENUM_BYTES {
@@ -97,19 +87,24 @@ fn check_written<'a>(schema: &'a Value, field: &str) -> Result<Vec<&'a str>, Ove
                             return Err(OverBudget::new(field, what, ENUM_BYTES));
                         }
                     }
-                    waiting.push((value, depth + 1, inner));
+                    waiting.push((value, depth + 1, reading.of_field(name, value), is_apart));
                 }
                 if reading == Reading::Schema
                     && let Some(reference) = reference(object)
-                    && seen.insert(reference)
                 {
-                    references.push(reference);
+                    if is_apart && is_local(reference) {
+                        let what = "has a '$ref' within a part that has an '$id' of its own";
+                        return Err(refused(field, what.to_owned()));
+                    }
+                    if seen.insert(reference) {
+                        written.references.push(reference);
+                    }
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
-    Ok(references)
+    Ok(written)
 }
 
 fn check_keyword(keyword: &str, value: &Value, field: &str) -> Result<(), OverBudget> {
@@ -119,6 +114,9 @@ fn check_keyword(keyword: &str, value: &Value, field: &str) -> Result<(), OverBu
         }
         ("pattern", Value::String(_)) => SCHEMA_PATTERN_CHARS,
         ("$ref", Value::String(_)) => SCHEMA_NAME_CHARS,
+        ("$dynamicRef" | "$recursiveRef", Value::String(_)) => {
+            return Err(refused(field, format!("has a '{keyword}', which is not supported")));
+        }
         _ => return Ok(()),
     };
     match too_long(value.as_str().unwrap_or_default(), limit) {
@@ -174,19 +172,13 @@ struct Link {
 }
 
 impl References {
-    fn find(schema: &Value, references: &[&str]) -> References {
-        let mut places = HashMap::from([("#", 0)]);
+    fn find<'a>(schema: &'a Value, written: &Written<'a>) -> Result<References, &'static str> {
+        let mut places = HashMap::new();
         let mut roots = vec![schema];
         // By what they name and not by how it is spelled: a name with a tilde has many spellings.
         let mut known = HashMap::from([(std::ptr::from_ref(schema), 0)]);
-        for reference in references {
-            // What lies elsewhere is not followed, here or by any engine that we run; a name of nothing is the engine's to refuse.
-            let target = match reference.strip_prefix('#') {
-                Some("") => continue,
-                Some(pointer) => schema.pointer(pointer),
-                None => None,
-            };
-            if let Some(target) = target {
+        for reference in &written.references {
+            if let Some(target) = target(schema, reference, &written.identities)? {
                 let at = *known.entry(std::ptr::from_ref(target)).or_insert(roots.len());
                 if at == roots.len() {
                     roots.push(target);
@@ -194,14 +186,14 @@ impl References {
                 places.insert(*reference, at);
             }
         }
-        References { parts: roots.into_iter().map(|root| Part::read(root, &places)).collect() }
+        Ok(References { parts: roots.into_iter().map(|root| Part::read(root, &places)).collect() })
     }
 
     fn check(&self, field: &str) -> Result<(), OverBudget> {
         let itself = self.follow(|link| link.same_value);
         if itself.circular {
             let what = "has a '$ref' that leads to itself with no property or item in between".to_owned();
-            return Err(OverBudget { field: field.to_owned(), what, limit: None });
+            return Err(refused(field, what));
         }
         let followed = self.follow(|_| true);
         if followed.depth > SCHEMA_FOLLOWED_DEPTH {
@@ -306,15 +298,15 @@ impl Part {
                         part.links.push(Link { to: *to, depth, same_value: same });
                     }
                     for (name, value) in object {
-                        let entry = match reading {
+                        let same = match reading {
                             // Definitions count where they are used.
                             Reading::Schema if matches!(name.as_str(), "$defs" | "definitions") => continue,
-                            Reading::Schema => (reading_of(name, value), same && same_value(name)),
+                            Reading::Schema => same && same_value(name),
                             // Of schemas by name only dependent ones describe the same value, which `same` still says.
-                            Reading::Named => (Reading::Schema, same),
-                            Reading::Data => (Reading::Data, false),
+                            Reading::Named => same,
+                            Reading::Data => false,
                         };
-                        waiting.push((value, depth + 1, entry.0, entry.1));
+                        waiting.push((value, depth + 1, reading.of_field(name, value), same));
                     }
                 }
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -332,9 +324,10 @@ mod tests {
 
     #[test]
     fn the_spellings_of_one_name_are_one_place() {
-        let schema = json!({ "$defs": { "~~": { "type": "string" } }, "properties": {} });
-        let references = ["#/$defs/~~", "#/$defs/~0~", "#/$defs/~~0", "#/$defs/~0~0"];
-        assert!(references.iter().all(|reference| schema.pointer(&reference[1..]).is_some()));
-        assert_eq!(References::find(&schema, &references).parts.len(), 2, "the schema itself, and the name");
+        let schema = json!({ "$defs": { "~a": { "type": "string" } }, "properties": {} });
+        let references = vec!["#/$defs/~0a", "#/%24defs/~0%61", "#/$defs/%7E0a"];
+        let written = Written { references, ..Written::default() };
+        let found = References::find(&schema, &written).map(|references| references.parts.len());
+        assert_eq!(found, Ok(2), "the schema itself, and the name");
     }
 }

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, UNIX_EPOCH};
 
 use axum::body::Body;
@@ -22,6 +22,7 @@ use tokio::time::Interval;
 use crate::error::ApiResult;
 use crate::request_context::RequestContext;
 use crate::state::SharedState;
+use crate::stream_key::CheckedKey;
 
 /// Events that wait for a slow reader. Further ones are counted and reported.
 const MAX_QUEUED_EVENTS: usize = 256;
@@ -40,6 +41,7 @@ pub(crate) async fn watch(State(state): SharedState, request: Request) -> ApiRes
         }
     });
     let events = EventStream {
+        key: CheckedKey::of(request.extensions(), state.keys.as_ref()),
         receiver,
         missed,
         heartbeat: tokio::time::interval(HEARTBEAT),
@@ -60,8 +62,10 @@ fn event(happening: &PublishedEvent) -> Bytes {
     format!("event: {name}\ndata: {data}\n\n").into()
 }
 
-/// The body. It ends when the reader leaves or the server stops.
+/// The body. It ends when the reader leaves, its key changes, or the server stops.
 struct EventStream {
+    /// `None` without a named key.
+    key: Option<CheckedKey>,
     receiver: mpsc::Receiver<Bytes>,
     missed: Arc<AtomicU64>,
     heartbeat: Interval,
@@ -86,12 +90,15 @@ impl http_body::Body for EventStream {
             let comment = format!(": {missed} events were skipped because this client reads too slowly\n\n");
             return Poll::Ready(Some(Ok(Frame::data(comment.into()))));
         }
-        if let Poll::Ready(event) = this.receiver.poll_recv(context) {
-            return Poll::Ready(event.map(|event| Ok(Frame::data(event))));
-        }
-        if this.heartbeat.poll_tick(context).is_ready() {
-            return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b": alive\n\n")))));
-        }
-        Poll::Pending
+        let next = match this.receiver.poll_recv(context) {
+            Poll::Ready(event) => event,
+            Poll::Pending => {
+                ready!(this.heartbeat.poll_tick(context));
+                Some(Bytes::from_static(b": alive\n\n"))
+            }
+        };
+        // Before each event, because it shows texts that the key may no longer read.
+        let goes_on = this.key.as_ref().is_none_or(CheckedKey::is_unchanged);
+        Poll::Ready(next.filter(|_| goes_on).map(|bytes| Ok(Frame::data(bytes))))
     }
 }

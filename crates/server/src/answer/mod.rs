@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use crate::connection::ConnectionState;
 use crate::error::ApiResult;
 use crate::limits::body::{JsonBody, process, read_form, read_json};
+use crate::limits::body_limit::BodyPermit;
 use crate::limits::rate_headers::LIMITED_ANSWER_HEADERS;
 use crate::pages::changes::CallEndNotice;
 use crate::request_context::RequestContext;
@@ -127,7 +128,8 @@ impl Arrived {
         };
         caller.queued = Some(queued);
         let end = CallEndNotice::of_member(&state.changes, &caller);
-        let client = StreamClient { role: caller.role, connection, held: (admitted, body_permit, end) };
+        let held = (admitted, body_permit, end);
+        let client = StreamClient { role: caller.role, connection, held, stored: BodyPermit::default() };
         Ok(Received { parsed, caller, client })
     }
 }

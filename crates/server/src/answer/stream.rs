@@ -128,6 +128,9 @@ pub(crate) struct StreamClient {
     /// The permits of the request: an agent can use its contents until its last turn. And what happens at its end.
     #[expect(dead_code, reason = "held for its drop")]
     pub(crate) held: (ConcurrencyPermit, BodyPermit, Option<CallEndNotice>),
+    /// The permit of large stored data that the request continues.
+    #[expect(dead_code, reason = "held for its drop")]
+    pub(crate) stored: BodyPermit,
 }
 
 impl<E: StreamEncoder> AnswerBody<E> {

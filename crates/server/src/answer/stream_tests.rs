@@ -60,7 +60,7 @@ fn client() -> StreamClient {
     let limit = ConcurrencyLimit::new(1, 0, Duration::ZERO);
     let admitted = limit.acquire().now_or_never().unwrap().unwrap();
     let held = (admitted, BodyPermit::default(), None);
-    StreamClient { role: CallerRole::Owner, connection: Arc::default(), held }
+    StreamClient { role: CallerRole::Owner, connection: Arc::default(), held, stored: BodyPermit::default() }
 }
 
 fn body(deltas: impl futures::Stream<Item = Piece> + Send + 'static) -> AnswerBody<Words> {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use axum::http::StatusCode;
+use hob_core::{CONTEXT_LENGTH_EXCEEDED, ContextOverflow};
 use serde::Serialize;
 use serde_json::json;
 
@@ -47,7 +48,7 @@ impl ErrorFormat {
             ErrorFormat::OpenAi => to_vec(&ErrorEvent { error: Details::of(error) }),
             ErrorFormat::Anthropic => to_vec(&json!({
                 "type": "error",
-                "error": { "type": anthropic_type(error), "message": naming_field(error) },
+                "error": { "type": anthropic_type(error), "message": anthropic_message(error) },
             })),
             ErrorFormat::Ollama => to_vec(&json!({ "error": error.message })),
         }
@@ -56,6 +57,18 @@ impl ErrorFormat {
 
 fn to_vec(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).unwrap_or_else(|_| br#"{"error":{}}"#.to_vec())
+}
+
+/// The message that clients of Anthropic expect.
+fn anthropic_message(error: &ApiError) -> Cow<'_, str> {
+    let overflow = error
+        .code
+        .filter(|code| *code == CONTEXT_LENGTH_EXCEEDED)
+        .and_then(|code| ContextOverflow::read(error.status.as_u16(), Some(code), &error.message));
+    match overflow.and_then(|overflow| overflow.anthropic_sentence(&error.message)) {
+        Some(sentence) => Cow::Owned(sentence),
+        None => naming_field(error),
+    }
 }
 
 /// The message with the field at fault, for which this shape has no place of its own.
@@ -116,6 +129,7 @@ impl<'a> Details<'a> {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::EngineError;
     use serde_json::Value;
 
     use super::*;
@@ -135,5 +149,33 @@ mod tests {
             assert_eq!(body(path), json!({ "type": "error", "error": anthropic }));
         }
         assert_eq!(body("/api/chat"), json!({ "error": "wrong" }));
+    }
+
+    #[test]
+    fn a_prompt_that_is_too_long_is_reported_in_the_words_of_each_api() {
+        let said = |message: &str| {
+            let error = EngineError::Refused {
+                engine: "vllm".into(),
+                status: 400,
+                message: message.into(),
+                param: None,
+                code: None,
+                retry_after: None,
+            };
+            let error = ApiError::from(error);
+            assert_eq!(error.status, StatusCode::BAD_REQUEST);
+            let body: Value = serde_json::from_slice(&ErrorFormat::Anthropic.body(&error)).unwrap();
+            assert_eq!(body["error"]["type"], "invalid_request_error");
+            body["error"]["message"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(
+            said("request (12031 tokens) exceeds the available context size (2048 tokens)"),
+            "prompt is too long: 12031 tokens > 2048 maximum"
+        );
+        let unknown = said("the input length exceeds the context length");
+        assert!(unknown.starts_with("prompt is too long: vllm answered 400: "), "{unknown}");
+        let fits =
+            said("This model's maximum context length is 2048 tokens and your request has 42 input tokens");
+        assert!(fits.starts_with("messages: "), "{fits}");
     }
 }

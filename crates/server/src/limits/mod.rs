@@ -1,11 +1,10 @@
-//! Limits on what callers can use: requests at once, bytes of bodies, JSON values, a share for each peer, streams of pages, wrong keys, log
+//! Limits on what callers can use: requests at once, bytes of bodies, a share for each peer, streams of pages, wrong keys, log
 //! lines.
 //! Knows nothing of routes.
 
 pub(crate) mod body;
 pub(crate) mod body_limit;
 pub(crate) mod concurrency_limit;
-pub(crate) mod json_values;
 pub(crate) mod key_backoff;
 pub(crate) mod live_streams;
 pub(crate) mod log_limit;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use hob_core::budget::EMBEDDING_INPUTS;
+use hob_core::budget::{EMBEDDING_INPUTS, OLLAMA_EMBEDDING_INPUTS};
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
     AgentPreference, AnswerWarning, Caller, EmbedInputs, EmbedRequest, Embeddings, OverBudget, Overlong,
@@ -107,7 +107,7 @@ async fn vectors(
     let caller = Caller { agent: AgentPreference::None, ..caller };
     let embeddings = match request.inputs.is_empty() {
         true => chat::in_memory(state, &request.model, Purpose::Load, caller.rights()).await.map(|()| None),
-        false => state.system.embed(request, &caller).await.map(Some).map_err(ApiError::from),
+        false => embed(state, request, &caller).await.map(Some),
     };
     drop(client);
     let embeddings = embeddings.map_err(|error| error.for_missing_model(&requested))?;
@@ -117,6 +117,29 @@ async fn vectors(
         _ => requested,
     };
     Ok((model, warnings, embeddings))
+}
+
+/// Makes the vectors of many texts in several requests, each of which counts for the limits of a key.
+async fn embed(state: &ServerState, request: EmbedRequest, caller: &Caller) -> ApiResult<Embeddings> {
+    let texts = request.inputs.texts().unwrap_or_default();
+    if texts.len() <= EMBEDDING_INPUTS {
+        return Ok(state.system.embed(request, caller).await?);
+    }
+    let part = |texts: &[String]| EmbedRequest {
+        model: request.model.clone(),
+        inputs: EmbedInputs::Texts(texts.to_vec()),
+        dimensions: request.dimensions,
+        overlong: request.overlong,
+    };
+    let (first, rest) = texts.split_at(EMBEDDING_INPUTS);
+    let mut all = state.system.embed(part(first), caller).await?;
+    for texts in rest.chunks(EMBEDDING_INPUTS) {
+        let more = state.system.embed(part(texts), caller).await?;
+        all.vectors.extend(more.vectors);
+        all.prompt_tokens = all.prompt_tokens.zip(more.prompt_tokens).map(|(all, more)| all + more);
+        all.load_time = all.load_time.or(more.load_time);
+    }
+    Ok(all)
 }
 
 /// Parses the body of `embed`. The error names the field.
@@ -153,8 +176,9 @@ impl WireEmbed {
     fn resolve(self, texts: Vec<String>, mut ignored: IgnoredFields) -> ApiResult<OllamaEmbed> {
         let model = model_name::required(self.model, None)?;
         check_model_name(&model)?;
-        if texts.len() > EMBEDDING_INPUTS {
-            return Err(over_budget(OverBudget::too_many("input", texts.len(), "inputs", EMBEDDING_INPUTS)));
+        if texts.len() > OLLAMA_EMBEDDING_INPUTS {
+            let over = OverBudget::too_many("input", texts.len(), "inputs", OLLAMA_EMBEDDING_INPUTS);
+            return Err(over_budget(over));
         }
         if let Some(at) = texts.iter().position(String::is_empty) {
             return Err(ApiError::invalid(format!("input[{at}]"), format!("input[{at}] is empty")));

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::model_name::TaggedNames;
 use super::timestamp;
 
 /// The engines whose models are GGUF files.
@@ -58,10 +59,11 @@ pub(super) struct Description {
 }
 
 impl ModelEntry {
-    pub(super) fn new(ListedModel { engine, model }: &ListedModel) -> Self {
+    pub(super) fn new(ListedModel { engine, model }: &ListedModel, names: &TaggedNames<'_>) -> Self {
+        let name = names.name(&model.id);
         ModelEntry {
-            name: model.id.clone(),
-            model: model.id.clone(),
+            name: name.clone(),
+            model: name,
             modified_at: timestamp::of_unix(model.created),
             size: model.size.unwrap_or(0),
             digest: digest(engine, &model.id),
@@ -72,12 +74,18 @@ impl ModelEntry {
 
 impl RunningEntry {
     /// `listed` is what the engine's list says of it.
-    pub(super) fn new(engine: &str, running: RunningModel, listed: Option<&ModelInfo>) -> Self {
+    pub(super) fn new(
+        engine: &str,
+        running: RunningModel,
+        listed: Option<&ModelInfo>,
+        names: &TaggedNames<'_>,
+    ) -> Self {
         let unlisted = ModelInfo::named(running.id.as_str());
         let model = listed.unwrap_or(&unlisted);
+        let name = names.name(&model.id);
         RunningEntry {
-            name: model.id.clone(),
-            model: model.id.clone(),
+            name: name.clone(),
+            model: name,
             size: running.size.or(model.size).unwrap_or(0),
             digest: digest(engine, &model.id),
             details: Details::new(engine, model),

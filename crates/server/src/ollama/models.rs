@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::model_entry::{Description, ModelEntry, RunningEntry};
+use super::model_name::TaggedNames;
 use super::{model_name, respond};
 use crate::error::{ApiError, ApiResult, ErrorFormat};
 use crate::json::{check_model_name, read};
@@ -52,7 +53,9 @@ pub(crate) async fn tags(State(state): SharedState, extensions: Extensions) -> A
     let listed =
         listed.map_err(|error| ApiError::from(error).for_caller(role).in_format(ErrorFormat::Ollama))?;
     let of_hob = names_of_hob(&state, &listed, &rights).await.into_iter().map(name_of_hob);
-    let models = listed.iter().cloned().chain(of_hob).map(|listed| ModelEntry::new(&listed)).collect();
+    let names = TaggedNames::of(&listed);
+    let models =
+        listed.iter().cloned().chain(of_hob).map(|listed| ModelEntry::new(&listed, &names)).collect();
     Ok(Json(ModelEntries { models }).into_response())
 }
 
@@ -64,11 +67,12 @@ pub(crate) async fn ps(State(state): SharedState, extensions: Extensions) -> Res
         true => Vec::new(),
         false => state.system.listed_models(rights).await.unwrap_or_default(),
     };
+    let names = TaggedNames::of(&listed);
     let describe = |(engine, model): (String, RunningModel)| {
         let known = listed
             .iter()
             .find(|listed| listed.engine == engine && state.system.pool().means(&model.id, listed));
-        RunningEntry::new(&engine, model, known.map(|known| &known.model))
+        RunningEntry::new(&engine, model, known.map(|known| &known.model), &names)
     };
     Json(RunningEntries { models: running.into_iter().map(describe).collect() }).into_response()
 }

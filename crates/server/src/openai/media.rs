@@ -115,17 +115,30 @@ fn json_form(task: MediaTask, body: &[u8]) -> ApiResult<MediaBody> {
     Ok(MediaBody { model, user: answer::user_in(&fields), form: MediaForm::Json(fields) })
 }
 
+/// The fields of a form that Hob reads.
+const READ_FIELDS: [&str; 2] = ["model", "user"];
+
 /// The model and the parts of a form.
 fn multipart_form(task: MediaTask, content_type: &str, body: &[u8]) -> ApiResult<MediaBody> {
-    let parts = multipart::parts(content_type, body)?;
+    let mut parts = multipart::parts(content_type, body)?;
+    // It names the character set of the other parts, which are read as UTF-8 here.
+    parts.retain(|part| part.name != "_charset_");
+    for field in READ_FIELDS {
+        if parts.iter().filter(|part| part.name == field).count() > 1 {
+            return Err(ApiError::invalid(field, format!("{field} occurs twice")));
+        }
+    }
+    for part in parts.iter_mut().filter(|part| READ_FIELDS.contains(&part.name.as_str())) {
+        part.file = None;
+    }
     let model = parts.iter().find(|part| part.name == "model").ok_or_else(|| no_model(task))?;
     let model = std::str::from_utf8(model.content).map_err(|_| no_model(task))?;
     let model = named(task, model)?;
     let user = parts.iter().find(|part| part.name == "user");
     let user = user.and_then(|part| std::str::from_utf8(part.content).ok()).map(Arc::from);
-    let parts = parts.iter().map(|part| part.name.clone()).collect();
-    let form = MediaForm::Multipart { content_type: content_type.to_owned(), body: body.to_vec(), parts };
-    Ok(MediaBody { model, user, form })
+    let (content_type, body) = multipart::encode(&parts);
+    let parts = parts.into_iter().map(|part| part.name).collect();
+    Ok(MediaBody { model, user, form: MediaForm::Multipart { content_type, body, parts } })
 }
 
 fn named(task: MediaTask, model: &str) -> ApiResult<String> {

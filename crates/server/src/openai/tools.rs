@@ -1,11 +1,15 @@
 //! Tools and response formats as clients write them.
 
-use hob_core::{AgentPreference, JsonSchema, ResponseFormat, ToolChoice, ToolDefinition};
+use std::collections::HashSet;
+
+use hob_core::budget::TOOLS;
+use hob_core::{AgentPreference, JsonSchema, OverBudget, ResponseFormat, ToolChoice, ToolDefinition};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::ignored_fields::IgnoredFields;
 use crate::error::{ApiError, ApiResult};
+use crate::json::over_budget;
 
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
@@ -148,7 +152,9 @@ pub(crate) fn tool_choice(value: &Value, offered: ToolSource<'_>) -> ApiResult<T
 pub(crate) struct AllowedTools<'a> {
     /// The object with the list and the mode.
     pub(crate) path: &'static str,
-    pub(crate) names: Vec<&'a str>,
+    pub(crate) names: HashSet<&'a str>,
+    /// The names in order.
+    listed: Vec<&'a str>,
     mode: &'a str,
 }
 
@@ -163,18 +169,25 @@ impl<'a> AllowedTools<'a> {
             let message = "allowed_tools needs a list of 'tools'";
             return Err(ApiError::invalid(format!("{path}.tools"), message));
         };
+        if listed.len() > TOOLS {
+            let over = OverBudget::too_many(&format!("{path}.tools"), listed.len(), "tools", TOOLS);
+            return Err(over_budget(over));
+        }
         let mode = choice.get("mode").and_then(Value::as_str).unwrap_or("auto");
-        Ok(AllowedTools { path, names: listed.iter().filter_map(name).collect(), mode })
+        let listed: Vec<&str> = listed.iter().filter_map(name).collect();
+        Ok(AllowedTools { path, names: listed.iter().copied().collect(), listed, mode })
     }
 
     /// Takes the other tools away.
     pub(crate) fn choose(&self, tools: &mut Vec<ToolDefinition>) -> ApiResult<ToolChoice> {
-        let Self { path, names, mode } = self;
+        let Self { path, names, listed, mode } = self;
         let wrong = |message: String| Err(ApiError::invalid(format!("{path}.tools"), message));
-        if let Some(missing) = names.iter().find(|name| tools.iter().all(|tool| tool.name != **name)) {
+        let offered: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        if let Some(missing) = listed.iter().find(|name| !offered.contains(**name)) {
             return wrong(format!("tool '{missing}' is not in 'tools'"));
         }
-        tools.retain(|tool| names.contains(&tool.name.as_str()));
+        drop(offered);
+        tools.retain(|tool| names.contains(tool.name.as_str()));
         match *mode {
             "auto" => Ok(ToolChoice::Auto),
             "required" if tools.is_empty() => {

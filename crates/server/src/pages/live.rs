@@ -13,7 +13,6 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream;
 use hob_core::{CallerRole, KeyGrant};
-use hob_keys::KeyService;
 use hob_tasks::{Scheduler, TaskId};
 use serde_json::json;
 use tokio::sync::broadcast::{self, error::RecvError};
@@ -25,6 +24,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::limits::live_streams::StreamOwner;
 use crate::request_context::RequestContext;
 use crate::state::SharedState;
+use crate::stream_key::CheckedKey;
 
 /// A topic is sent at most this often; what changes meanwhile is sent as one change.
 const TOPIC_PAUSE: Duration = Duration::from_secs(1);
@@ -47,10 +47,8 @@ pub(crate) async fn watch(State(state): SharedState, request: Request) -> ApiRes
         None => StreamOwner::Peer(RequestContext::peer_key(extensions)),
     };
     let counted = state.live_streams.open(owner).ok_or_else(ApiError::too_many_streams)?;
-    // An identity from outside is in no list of keys: its provider decides.
-    let key = key.filter(|key| key.grant.rule.is_none()).map(|key| Arc::clone(&key.grant));
     let live = LiveStream {
-        key: key.zip(state.keys.clone()).map(|(grant, keys)| CheckedKey { grant, keys }),
+        key: CheckedKey::of(extensions, state.keys.as_ref()),
         receiver: state.changes.subscribe(),
         reader,
         waiting: BTreeSet::new(),
@@ -90,21 +88,6 @@ impl LiveReader {
                 task.is_ok_and(|task| task.permit.key.as_ref() == Some(&grant.name))
             }
         }
-    }
-}
-
-/// The named key of a stream, which may become invalid while the stream is open.
-struct CheckedKey {
-    grant: Arc<KeyGrant>,
-    keys: Arc<KeyService>,
-}
-
-impl CheckedKey {
-    /// Whether the key still has the rights with which the stream began. If not, the page connects again, and gets what the key may have
-    /// then.
-    fn is_unchanged(&self) -> bool {
-        let Some(now) = self.keys.valid(&self.grant.name) else { return false };
-        now.grant.role == self.grant.role && now.grant.memory.names() == self.grant.memory.names()
     }
 }
 
@@ -177,7 +160,7 @@ fn event(topics: &[&str]) -> Bytes {
 mod tests {
     use hob_core::{CollectionName, CollectionSet, Reach};
     use hob_db::Database;
-    use hob_keys::{AuditActor, KeyName, KeyOptions, KeyPatch, KeyRole, NewKey, SqliteKeyStore};
+    use hob_keys::{AuditActor, KeyName, KeyOptions, KeyPatch, KeyRole, KeyService, NewKey, SqliteKeyStore};
 
     use super::*;
     use crate::pages::changes::{Changes, MAX_QUEUED_CHANGES};

@@ -20,6 +20,7 @@ use super::request::CreateRequest;
 use super::stored_body::{Keeper, StoredBody};
 use crate::answer::{self, Received, new_id, whole_response};
 use crate::error::{ApiError, ApiResult};
+use crate::limits::body_limit::BodyPermit;
 use crate::request_context::RequestContext;
 use crate::state::{ServerState, SharedState};
 use crate::unix_time::unix_now;
@@ -75,16 +76,20 @@ fn without_store(mut request: CreateRequest, new: &NewResponse) -> ApiResult<Par
 
 async fn answer(state: Arc<ServerState>, request: Request) -> ApiResult<Response> {
     let owner = owner_of(request.extensions());
+    let peer = RequestContext::peer_key(request.extensions());
     let new = NewResponse { id: new_id("resp_"), created: unix_now(), has_store: state.responses.is_some() };
     let parsing = new.clone();
-    let Received { parsed, caller, client } =
+    let Received { parsed, caller, mut client } =
         answer::receive(&state, request, new.id.clone(), move |body| parse(body, &parsing)).await?;
     let (ready, lock) = match parsed {
         Parsed::Ready(ready) => (ready, None),
         Parsed::NeedsStore(request) => {
             let conversation = request.continues.conversation();
             let lock = conversation.map(|id| state.conversation_locks.acquire(&owner, id)).transpose()?;
-            (Box::new(Box::pin(context::complete(&state, *request, owner.clone(), new)).await?), lock)
+            let completing = context::complete(&state, *request, owner.clone(), peer, new);
+            let (ready, permit) = Box::pin(completing).await?;
+            client.stored = permit;
+            (Box::new(ready), lock)
         }
     };
     let ReadyRequest { request, input, continues, options, form, object, warnings } = *ready;
@@ -157,14 +162,16 @@ async fn answer(state: Arc<ServerState>, request: Request) -> ApiResult<Response
 
 async fn count(state: &ServerState, request: Request) -> ApiResult<Response> {
     let owner = owner_of(request.extensions());
+    let peer = RequestContext::peer_key(request.extensions());
     let new = NewResponse { id: new_id("resp_"), created: unix_now(), has_store: false };
     let parsing = new.clone();
     let Received { parsed, caller, client: _client } =
         answer::receive(state, request, new.id.clone(), move |body| parse_count(body, &parsing)).await?;
-    let ready = match parsed {
-        Parsed::Ready(ready) => ready,
+    let (ready, _stored) = match parsed {
+        Parsed::Ready(ready) => (ready, BodyPermit::default()),
         Parsed::NeedsStore(request) => {
-            Box::new(Box::pin(context::complete(state, *request, owner, new)).await?)
+            let (ready, permit) = Box::pin(context::complete(state, *request, owner, peer, new)).await?;
+            (Box::new(ready), permit)
         }
     };
     let ReadyRequest { request, mut warnings, .. } = *ready;

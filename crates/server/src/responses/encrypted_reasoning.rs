@@ -6,6 +6,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hob_core::SealedReasoning;
+use hob_core::budget::json_values;
 use serde_json::Value;
 
 /// Begins reasoning that no provider sealed.
@@ -13,6 +14,9 @@ const TEXT: &str = "hob1.";
 
 /// Begins a block that a provider sealed.
 const BLOCK: &str = "hob2.";
+
+/// The most values of such a block, which is an object of a few texts.
+const MAX_BLOCK_VALUES: usize = 16;
 
 /// What `encrypted_content` carries.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +48,11 @@ impl EncryptedContent {
         if let Some(rest) = sealed.strip_prefix(TEXT) {
             return String::from_utf8(decoded(rest)?).ok().map(EncryptedContent::Text);
         }
-        let block: Value = serde_json::from_slice(&decoded(sealed.strip_prefix(BLOCK)?)?).ok()?;
+        let block = decoded(sealed.strip_prefix(BLOCK)?)?;
+        if json_values(&block, MAX_BLOCK_VALUES) > MAX_BLOCK_VALUES {
+            return None;
+        }
+        let block: Value = serde_json::from_slice(&block).ok()?;
         SealedReasoning::from_value(&block).map(EncryptedContent::Block)
     }
 }
@@ -70,7 +78,10 @@ mod tests {
     #[test]
     fn what_another_service_sealed_cannot() {
         let unsigned = encoded(BLOCK, br#"{"type":"thinking","thinking":"hm"}"#);
-        for foreign in ["", "gAAAA", "hob1.!", "hob1.gICA", "hob2.", "hob2.e30=", &unsigned] {
+        let zeros = "0,".repeat(MAX_BLOCK_VALUES);
+        let many = format!(r#"{{"type":"redacted_thinking","data":"Emw","x":[{zeros}0]}}"#);
+        let many = encoded(BLOCK, many.as_bytes());
+        for foreign in ["", "gAAAA", "hob1.!", "hob1.gICA", "hob2.", "hob2.e30=", &unsigned, &many] {
             assert_eq!(EncryptedContent::read(foreign), None, "{foreign}");
         }
     }

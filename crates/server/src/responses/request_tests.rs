@@ -168,6 +168,10 @@ fn a_choice_among_allowed_tools_takes_the_others_away() {
         (allowed("auto", "x"), "tool_choice.tools"),
         (allowed("never", "a"), "tool_choice.mode"),
         (json!({ "type": "allowed_tools" }), "tool_choice.tools"),
+        (
+            json!({ "type": "allowed_tools", "tools": vec![json!({ "type": "function", "name": "a" }); 1_025] }),
+            "tool_choice.tools",
+        ),
         (json!({ "type": "allowed_tools", "mode": "required", "tools": [] }), "tool_choice.tools"),
         (json!({ "type": "function", "name": "x" }), "tool_choice"),
         (json!({ "type": "file_search" }), "tool_choice"),

@@ -144,7 +144,7 @@ impl OfferedTools {
     /// Keeps only the tools that an `allowed_tools` choice lists.
     fn allow(&mut self, choice: &Value) -> ApiResult<ToolChoice> {
         let allowed = AllowedTools::read("tool_choice", choice, |tool| tool["name"].as_str())?;
-        self.custom.retain(|name| allowed.names.contains(&name.as_str()));
+        self.custom.retain(|name| allowed.names.contains(name.as_str()));
         allowed.choose(&mut self.definitions)
     }
 }

@@ -182,3 +182,16 @@ async fn a_listed_page_may_read_its_error() {
         (401, &app.parse().unwrap())
     );
 }
+
+#[tokio::test]
+async fn a_listed_page_may_use_every_method_that_a_route_has() {
+    let page = "https://app.example.org";
+    let config = ServerConfig { cors_origins: vec![page.to_owned()], ..ServerConfig::default() };
+    let server = scripted(config).await;
+    for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+        let headers = [("origin", page), ("access-control-request-method", method)];
+        let answer = asked(&server, Method::OPTIONS, "/v1/chats/chat_1", &headers).await;
+        let allowed = answer.headers()["access-control-allow-methods"].to_str().unwrap();
+        assert!(allowed.split(',').any(|allowed| allowed == method), "{method}: {allowed}");
+    }
+}

@@ -92,9 +92,16 @@ impl ResponseStore for PostgresResponseStore {
         append: Option<&ConversationAppend>,
         now: SystemTime,
     ) -> DbResult<Option<Appended>> {
-        self.write(|transaction| match responses::update(transaction, owner, response, now)? {
-            true => self.add(transaction, owner, append, now).map(Some),
-            false => Ok(None),
+        // A response in the background gets its output here.
+        let is_due = self.responses.is_due(owner, response.body.len() + response.input.len());
+        self.write(|transaction| {
+            if !responses::update(transaction, owner, response, now)? {
+                return Ok(None);
+            }
+            if is_due {
+                prune(transaction, Stored::Responses, owner, &response.id, now)?;
+            }
+            self.add(transaction, owner, append, now).map(Some)
         })
     }
 

@@ -148,7 +148,8 @@ impl ResponseStore for SqliteResponseStore {
             if !is_being_written {
                 return Ok(None);
             }
-            write_response(transaction, owner, response, now)?;
+            // A response in the background gets its output here.
+            self.save_one(transaction, owner, response, now)?;
             append
                 .map_or(Ok(Appended::Yes), |append| self.append_items(transaction, owner, append, now))
                 .map(Some)

@@ -397,6 +397,17 @@ fn large_responses_make_room_before_they_are_many(new: NewResponses) {
     let stored =
         (0..most).filter(|number| store.find(&stranger, &number.to_string()).expect("read").is_some());
     assert!(stored.count() <= 2, "they were counted");
+    // Those in the background are small until they have their output.
+    let store = new();
+    for number in 0..most {
+        let begun =
+            StoredResponse { lease: Some(ResponseLease::Held), ..response(&number.to_string(), None) };
+        store.save(&stranger, &begun, None, at(1 + number)).expect("written");
+        store.update(&stranger, &large(number), None, at(1 + number)).expect("written");
+    }
+    let stored =
+        (0..most).filter(|number| store.find(&stranger, &number.to_string()).expect("read").is_some());
+    assert!(stored.count() <= 2, "their output was counted");
 }
 
 fn old_conversations_make_room(new: NewResponses) {

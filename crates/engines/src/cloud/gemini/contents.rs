@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use hob_core::budget::{BODY_VALUES, json_values};
 use hob_core::{Image, Message, Role};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -66,6 +67,7 @@ impl<'a> Conversation<'a> {
     pub(super) fn of(messages: &'a [Message]) -> Result<Self, UnsupportedField> {
         let mut system = Vec::new();
         let mut turns: Vec<RoleTurn<RequestPart<'a>>> = Vec::new();
+        let mut values_left = BODY_VALUES;
         for (index, message) in messages.iter().enumerate() {
             translate::no_author(message, index)?;
             match message.role {
@@ -73,7 +75,7 @@ impl<'a> Conversation<'a> {
                 Role::User => translate::say(&mut turns, "user", parts(message, index)?),
                 Role::Assistant => translate::say(&mut turns, "model", spoken(message, index)?),
                 Role::Tool => {
-                    let answer = response(message, &messages[..index], index)?;
+                    let answer = response(message, &messages[..index], index, &mut values_left)?;
                     translate::say(&mut turns, "user", vec![answer]);
                 }
             }
@@ -134,11 +136,13 @@ fn spoken(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, Unsup
     Ok(parts)
 }
 
-/// The result of a function, under the name from its call.
+/// The result of a function, under the name from its call. Results are JSON within a text: those with more values than are left in
+/// `values_left` stay a text.
 fn response<'a>(
     message: &'a Message,
     before: &'a [Message],
     index: usize,
+    values_left: &mut usize,
 ) -> Result<RequestPart<'a>, UnsupportedField> {
     let id = translate::answered_call(message, index)?;
     let name = Message::tool_name(before, id).ok_or_else(|| {
@@ -148,8 +152,15 @@ fn response<'a>(
         )
     })?;
     let text = translate::texts(message, index)?.join("\n");
-    let response = serde_json::from_str(&text)
-        .unwrap_or_else(|_| Map::from_iter([("result".to_owned(), Value::String(text))]));
+    let values = json_values(text.as_bytes(), *values_left);
+    let object = match values <= *values_left {
+        true => serde_json::from_str::<Map<String, Value>>(&text).ok(),
+        false => None,
+    };
+    if object.is_some() {
+        *values_left -= values;
+    }
+    let response = object.unwrap_or_else(|| Map::from_iter([("result".to_owned(), Value::String(text))]));
     Ok(RequestPart {
         function_response: Some(FunctionResponse { id: call_id::plain(id), name, response }),
         ..RequestPart::default()

@@ -170,6 +170,23 @@ fn pictures_go_inline() {
 }
 
 #[test]
+fn results_with_too_many_values_stay_texts() {
+    let values = |count: usize| format!("{{\"a\":[{}0]}}", "0,".repeat(count));
+    let request = asking(vec![
+        Message {
+            tool_calls: vec![call("c1", "f", ""), call("c2", "f", "")],
+            ..Message::new(Role::Assistant, "")
+        },
+        Message::tool_result("c1", values(60_000)),
+        Message::tool_result("c2", values(60_000)),
+    ]);
+    let body = written(&request);
+    let result = |at: usize| body["contents"][1]["parts"][at]["functionResponse"]["response"].clone();
+    assert!(result(0)["a"].is_array());
+    assert_eq!(result(1), json!({ "result": values(60_000) }));
+}
+
+#[test]
 fn a_tool_history_alternates_and_keeps_every_system_message() {
     let signed = call_id::join(Some("fc-1".to_owned()), Some("Ab+/zQ=="));
     let request = asking(vec![

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use hob_config::ServerConfig;
+use hob_keys::{AuditActor, KeyName, KeyRole};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::client::asking;
 use crate::fixtures::{calculating, loopback_config, parts, reached_from_network};
+use crate::key_fixtures::{create_key, key_parts, key_service, post, send};
 use crate::support::{TestServer, WAIT_LIMIT};
 
 /// Reads `count` events.
@@ -83,4 +86,20 @@ async fn an_open_event_stream_does_not_delay_shutdown() {
     assert_eq!(stopped.expect("well before the grace period"), 0);
     let rest = tokio::time::timeout(Duration::from_secs(60), watching.text()).await.unwrap();
     assert!(rest.is_ok(), "the stream ends properly: {rest:?}");
+}
+
+#[tokio::test]
+async fn the_events_of_a_key_end_when_it_is_revoked() {
+    let home = tempfile::tempdir().unwrap();
+    let keys = key_service();
+    let server =
+        TestServer::start_parts(key_parts(&home, &keys, parts(calculating())), loopback_config()).await;
+    let revoked = create_key(&keys, "ana", KeyRole::Owner, json!({})).await;
+    let other = create_key(&keys, "ben", KeyRole::Owner, json!({})).await;
+    let watching = send(&server, Method::GET, "/v1/events", &revoked, None).await;
+    assert_eq!(watching.status(), 200);
+    keys.revoke(&KeyName::parse("ana").unwrap(), AuditActor::terminal()).await.unwrap();
+    assert_eq!(post(&server, "/v1/chat/completions", &other, asking(json!({}))).await.0, 200);
+    let rest = tokio::time::timeout(WAIT_LIMIT, watching.text()).await.expect("the stream ends").unwrap();
+    assert!(!rest.contains("event:"), "{rest}");
 }

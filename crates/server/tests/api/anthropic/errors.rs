@@ -105,7 +105,7 @@ async fn an_engines_refusal_is_passed_on_in_this_shape() {
             ),
             400,
             "invalid_request_error",
-            "maximum context length is 2048 tokens",
+            "prompt is too long: 2049 tokens > 2048 maximum",
         ),
     ] {
         let fake = FakeServer::start(move |request| match request.method.as_str() {

@@ -8,14 +8,14 @@ use hob_config::ServerConfig;
 use hob_conversations::{ResponseOwner, StoredResponse};
 use hob_core::{Message, Role};
 use hob_engines::Style;
-use hob_testkit::{FakeServer, Reply, ScriptedEngine};
+use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::client::RawConnection;
+use crate::client::{RawConnection, chunk};
 use crate::fixtures::loopback_config;
 use crate::responses::{StoringServer, error_of, json_of, last_messages, warnings_of};
-use crate::support::{WAIT_LIMIT, engine_at, models};
+use crate::support::{FINISH, WAIT_LIMIT, engine_at, models};
 
 fn hello() -> Arc<ScriptedEngine> {
     Arc::new(ScriptedEngine::saying(&["Hello"]))
@@ -55,6 +55,59 @@ fn store_response(server: &StoringServer, id: &str, input: &str, body: Value) {
         lease: None,
     };
     server.store.save(&ResponseOwner::owner(), &response, None, SystemTime::now()).unwrap();
+}
+
+#[tokio::test]
+async fn large_responses_that_requests_continue_share_the_memory_of_bodies() {
+    let hold = Hold::new();
+    let pause = hold.clone();
+    let fake = FakeServer::start(move |request| match request.method.as_str() {
+        "GET" => models(),
+        _ => Reply::sse(chunk(r#"{"content":"hi"}"#)).then_held(&pause, FINISH),
+    })
+    .await;
+    let config = ServerConfig {
+        max_body_mb: 2,
+        queue_timeout: Duration::from_millis(20),
+        max_in_flight: 100,
+        ..loopback_config()
+    };
+    let home = tempfile::tempdir().unwrap();
+    let server = StoringServer::start_on(home, engine_at(&fake, Style::VLLM), config).await;
+    let item = json!({ "role": "user", "content": "x".repeat(3 << 19) });
+    store_response(&server, "resp_large", &json!([item]).to_string(), json!({ "output": [] }));
+    let mut answers = Vec::new();
+    let refused = loop {
+        let fields = json!({ "previous_response_id": "resp_large", "stream": true, "store": false });
+        let response = server.create(fields).await;
+        if response.status() != 200 {
+            break response;
+        }
+        answers.push(response);
+        // There is room for 16 bodies of 2 MiB.
+        assert!(answers.len() * 3 / 2 <= 32, "nothing is counted");
+    };
+    assert_eq!(refused.status(), 503);
+    assert_eq!(server.create(json!({ "store": false, "stream": true })).await.status(), 200, "a small one");
+    hold.release();
+}
+
+#[tokio::test]
+async fn stored_items_of_too_many_values_are_not_continued() {
+    let server = StoringServer::start(hello()).await;
+    for number in 0..5 {
+        let item = json!({ "id": format!("msg_{number:024}i0"), "role": "user", "content": vec![0; 90_000] });
+        let id = format!("resp_{number:024}");
+        store_response(&server, &id, &json!([item]).to_string(), json!({ "output": [] }));
+    }
+    let input: Vec<Value> = (0..5)
+        .map(|number| json!({ "type": "item_reference", "id": format!("msg_{number:024}i0") }))
+        .collect();
+    let response = server.create(json!({ "input": input, "store": false })).await;
+    assert_eq!(response.status(), 400);
+    let refused: Value = response.json().await.unwrap();
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.ends_with("too many JSON values; the limit is 400,000"), "{message}");
 }
 
 #[tokio::test]

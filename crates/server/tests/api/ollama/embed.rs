@@ -67,6 +67,24 @@ async fn a_text_that_is_too_long_is_cut_unless_the_caller_says_no() {
 }
 
 #[tokio::test]
+async fn many_texts_are_embedded_in_parts_and_answered_at_once() {
+    let (server, engine) = server(engine()).await;
+    let texts: Vec<String> = (0..5_000).map(|number| "x".repeat(1 + number % 7)).collect();
+    let body = json!({ "model": "e", "input": texts });
+    let (status, answer) = object(post(&server, "/api/embed", &body).await).await;
+    assert_eq!((status, &answer["prompt_eval_count"]), (200, &json!(5_000)));
+    let parts: Vec<usize> = engine.embed_requests().iter().map(|request| request.inputs.len()).collect();
+    assert_eq!(parts, [2_048, 2_048, 904]);
+    let vectors = answer["embeddings"].as_array().unwrap();
+    assert_eq!(vectors.len(), 5_000);
+    // The first number grows with the length of the text.
+    for (number, vector) in vectors.iter().enumerate() {
+        assert_eq!(*vector, vectors[number % 7], "{number}");
+    }
+    assert_ne!(vectors[0], vectors[1]);
+}
+
+#[tokio::test]
 async fn the_older_path_gives_one_vector_as_it_is() {
     let (server, _) = server(engine()).await;
     let ask = async |body: Value| object(post(&server, "/api/embeddings", &body).await).await;
@@ -95,7 +113,7 @@ async fn what_is_wrong_is_named() {
         (json!({ "input": 7 }), "input: expected a string or an array of strings"),
         (json!({ "input": ["a", ""] }), "input[1] is empty"),
         (json!({ "input": "a", "dimensions": 0 }), "dimensions must be a positive number, got 0"),
-        (json!({ "input": vec!["a"; 2049] }), "input has 2,049 inputs; the limit is 2,048"),
+        (json!({ "input": vec!["a"; 32_769] }), "input has 32,769 inputs; the limit is 32,768"),
         (json!({ "input": "a", "model": "" }), "model is required: the name of a model, or 'default'"),
     ] {
         let mut body = json!({ "model": "e" });

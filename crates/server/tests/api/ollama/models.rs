@@ -26,7 +26,7 @@ fn without_digest(mut entry: Value) -> Value {
 }
 
 #[tokio::test]
-async fn models_are_listed_under_hobs_names() {
+async fn models_are_listed_under_hobs_names_with_a_tag() {
     let (server, _) = server(ScriptedEngine::saying(&["hi"]).with_models(&["a", "b"])).await;
     let (status, body) = get(&server, "/api/tags").await;
     assert_eq!(status, 200);
@@ -38,9 +38,29 @@ async fn models_are_listed_under_hobs_names() {
         })
     };
     // The names that stand for a choice come last.
-    let expected =
-        [entry("a", "scripted"), entry("b", "scripted"), entry("default", "hob"), entry("auto", "hob")];
+    let expected = [
+        entry("a:latest", "scripted"),
+        entry("b:latest", "scripted"),
+        entry("default:latest", "hob"),
+        entry("auto:latest", "hob"),
+    ];
     assert_eq!(entries, expected);
+}
+
+#[tokio::test]
+async fn a_client_that_adds_the_tag_finds_every_name_in_the_list_and_its_model() {
+    let ids = ["a", "org/b", "c:8b", "d:latest", "e", "e:latest"];
+    let (server, engine) = server(ScriptedEngine::saying(&["hi"]).with_models(&ids)).await;
+    let (_, body) = get(&server, "/api/tags").await;
+    let names: Vec<&str> =
+        body["models"].as_array().unwrap().iter().map(|entry| entry["model"].as_str().unwrap()).collect();
+    // Only one of two models can have the name with the tag.
+    assert_eq!(names[..6], ["a:latest", "org/b:latest", "c:8b", "d:latest", "e", "e:latest"]);
+    for (name, id) in names.into_iter().zip(ids) {
+        let question = json!({ "model": name, "messages": [{ "role": "user", "content": "hi" }] });
+        assert_eq!(post(&server, "/api/chat", &question).await.status(), 200, "{name}");
+        assert_eq!(engine.requests().last().unwrap().model, id, "{name}");
+    }
 }
 
 #[tokio::test]
@@ -75,7 +95,7 @@ async fn models_in_memory_are_listed_until_they_are_unloaded() {
     post(&server, "/api/generate", &json!({ "model": "m" })).await;
     let (_, body) = get(&server, "/api/ps").await;
     let expected = json!({
-        "name": "m", "model": "m", "size": 1 << 20, "details": details("scripted"), "expires_at": "0001-01-01T00:00:00Z",
+        "name": "m:latest", "model": "m:latest", "size": 1 << 20, "details": details("scripted"), "expires_at": "0001-01-01T00:00:00Z",
         "size_vram": 0,
     });
     assert_eq!(without_digest(body["models"][0].clone()), expected);

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use hob_testkit::ScriptedEngine;
+use hob_config::ServerConfig;
+use hob_engines::Style;
+use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 
-use crate::support::TestServer;
+use crate::support::{TestServer, engine_at, models};
 
 async fn served() -> TestServer {
     TestServer::start(Arc::new(ScriptedEngine::saying(&["hi"]))).await
@@ -73,4 +75,38 @@ async fn what_is_no_text_and_no_tokens_is_refused_by_its_field() {
         assert!(status == 400 || status == 404, "{body}: {status} {answer}");
         assert_eq!(answer["error"]["param"], param, "{body}: {answer}");
     }
+}
+
+#[tokio::test]
+async fn no_route_that_counts_passes_the_address_of_a_picture_or_file_on() {
+    let fake = FakeServer::start(|request| match request.method.as_str() {
+        "GET" => models(),
+        _ => Reply::json(200, r#"{"count":1,"max_model_len":8,"tokens":[1]}"#),
+    })
+    .await;
+    let config = ServerConfig { allowed_hosts: vec!["hob.example".into()], ..ServerConfig::default() };
+    let server = TestServer::start_with(engine_at(&fake, Style::VLLM), config).await;
+    // The address of the engine itself, which no caller may make Hob fetch from.
+    let picture = format!("{}/secret.png", fake.url());
+    for host in ["hob.example", "localhost"] {
+        for url in [picture.as_str(), "file:///etc/passwd"] {
+            let chat = json!({ "type": "image_url", "image_url": { "url": url } });
+            let block = json!({ "type": "image", "source": { "type": "url", "url": url } });
+            let item = json!({ "type": "input_image", "image_url": url });
+            let file = json!({ "type": "file", "file": { "file_url": url } });
+            let message = |part: Value| json!([{ "role": "user", "content": [part] }]);
+            for (path, body) in [
+                ("/tokenize", json!({ "model": "m", "messages": message(chat) })),
+                ("/tokenize", json!({ "model": "m", "messages": message(file) })),
+                ("/v1/messages/count_tokens", json!({ "model": "m", "messages": message(block) })),
+                ("/v1/responses/input_tokens", json!({ "model": "m", "input": message(item) })),
+            ] {
+                let request = server.client.post(server.url(path)).header("host", host).json(&body);
+                let response = request.send().await.unwrap();
+                assert_eq!(response.status(), 400, "{host} {path} {url}");
+            }
+        }
+    }
+    let is_harmless = |method: &str, path: &str| method == "GET" && path != "/secret.png";
+    assert!(fake.requests().iter().all(|request| is_harmless(&request.method, &request.path)));
 }

@@ -4,11 +4,14 @@ use hob_core::time::from_microseconds;
 use hob_core::{Moment, RequestSource};
 use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row, clean_name};
 
-use crate::call_page::{CallPage, CallQuery};
+use crate::call_page::{CallCursor, CallPage, CallQuery};
 use crate::call_record::{CallOutcome, CallRecord, tokens_per_second};
 use crate::inference::Energy;
 use crate::savings::Dollars;
 use crate::store::{ExportPage, ExportPosition};
+
+/// Calls that are read for one page. A search that finds fewer matches among them continues with the next page.
+const MAX_READ: usize = 100_000;
 
 /// Calls that an export reads at once.
 const PAGE_CALLS: usize = 1000;
@@ -35,21 +38,51 @@ pub(super) fn call_page(
     transaction: &mut PostgresTransaction<'_>,
     query: &CallQuery,
 ) -> QueryResult<CallPage> {
+    call_page_among(transaction, query, MAX_READ)
+}
+
+/// A page of calls that are found among `most_read`.
+pub(super) fn call_page_among(
+    transaction: &mut PostgresTransaction<'_>,
+    query: &CallQuery,
+    most_read: usize,
+) -> QueryResult<CallPage> {
     let sql = format!(
         "SELECT {COLUMNS} FROM telemetry_call
-         WHERE started <= $1 AND ($2::text IS NULL OR outcome = $2) AND ($3::text IS NULL OR model = $3)
-             AND ($4::text IS NULL OR key = $4) AND ($5::text IS NULL OR run = $5 OR request_id = $5)
+         WHERE started <= $1 AND started > $7 AND ($2::text IS NULL OR outcome = $2)
+             AND ($3::text IS NULL OR model = $3) AND ($4::text IS NULL OR key = $4)
+             AND ($5::text IS NULL OR run = $5 OR request_id = $5)
          ORDER BY started DESC, id DESC LIMIT $6"
     );
     let (begin, seen) = query.begin();
     // One more says whether there is another page.
-    let most = (query.limit() + seen + 1) as i64;
-    let outcome = query.outcome.map(CallOutcome::as_str);
-    let [model, key, request] = [&query.model, &query.key, &query.request]
-        .map(|text| text.as_deref().map(|text| clean_name(text).into_owned()));
-    let rows = transaction.query(&sql, &[&begin, &outcome, &model, &key, &request, &most])?;
-    let found = rows.iter().map(read).collect::<Result<_, _>>()?;
-    Ok(CallPage::of(query, found))
+    let most = query.limit() + seen + 1;
+    let CallQuery { outcome, model, key, request, .. } = query;
+    let is_search = outcome.is_some() || model.is_some() || key.is_some() || request.is_some();
+    let end = if is_search { end_of_search(transaction, begin, most_read)? } else { None };
+    let outcome = outcome.map(CallOutcome::as_str);
+    let [model, key, request] =
+        [model, key, request].map(|text| text.as_deref().map(|text| clean_name(text).into_owned()));
+    let (limit, after) = (most as i64, end.unwrap_or(i64::MIN));
+    let rows = transaction.query(&sql, &[&begin, &outcome, &model, &key, &request, &limit, &after])?;
+    let found = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let page = CallPage::of(query, found);
+    let rest = end.map(|end| CallCursor { started: Moment::from_microseconds(end), seen: 0 });
+    Ok(CallPage { next: page.next.or(rest), ..page })
+}
+
+/// The start of the first call that a search does not look at; `None` if it looks at all. Calls of the moment where it begins are looked at
+/// together, so that the next search begins earlier.
+fn end_of_search(
+    transaction: &mut PostgresTransaction<'_>,
+    begin: i64,
+    most_read: usize,
+) -> QueryResult<Option<i64>> {
+    let sql = "SELECT started FROM telemetry_call WHERE started <= $1 ORDER BY started DESC, id DESC LIMIT 1 OFFSET $2";
+    let skipped = i64::try_from(most_read).unwrap_or(i64::MAX);
+    let row = transaction.query_opt(sql, &[&begin, &skipped])?;
+    let end = row.map(|row| row.try_get::<_, i64>(0)).transpose()?;
+    Ok(end.filter(|end| *end < begin))
 }
 
 pub(super) fn find_run(

@@ -10,10 +10,10 @@ use crate::store::DayDeletion;
 /// Of all processes, one deletes old days.
 const RETENTION_LOCK: &str = "hob.telemetry.retention";
 
-/// In the order in which a batch locks them.
-const LOCK_SERIES: &str = "
+/// In the order in which a batch locks them, which is by all their names.
+pub(super) const LOCK_SERIES: &str = "
     SELECT id FROM telemetry_series WHERE id IN (SELECT series FROM telemetry_day WHERE day = $1)
-    ORDER BY engine, model, agent, source FOR UPDATE";
+    ORDER BY engine, model, agent, source, key FOR UPDATE";
 
 /// Subtracts a day from the totals, except those that have reached their limit.
 const SUBTRACT_DAY: &str = "

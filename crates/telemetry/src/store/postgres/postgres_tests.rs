@@ -95,6 +95,59 @@ fn one_process_deletes_and_the_others_do_not_wait() {
 }
 
 #[test]
+fn a_day_is_deleted_in_the_order_in_which_batches_lock_its_series() {
+    let created = PostgresServer::shared().create_database();
+    let store = store(&created);
+    let call =
+        |key: &str, model: &str| Inference { key: Some(key.into()), model: model.to_owned(), ..inference() };
+    let names = [("c", "m1"), ("a", "m2"), ("b", "m1"), ("a", "m1"), ("c", "m2"), ("b", "m2")];
+    for (key, model) in names {
+        store.record_batch(&[call(key, model)], &Prices::standard()).expect("recorded");
+    }
+    let locked = store.database.write(|transaction| {
+        let locked = transaction.query(delete::LOCK_SERIES, &[&UtcDay::of(noon()).days()])?;
+        let mut order = Vec::new();
+        for row in locked {
+            let id: i64 = row.try_get(0)?;
+            let series =
+                transaction.query_one("SELECT key, model FROM telemetry_series WHERE id = $1", &[&id])?;
+            order.push((series.try_get::<_, String>(1)?, series.try_get::<_, String>(0)?));
+        }
+        Ok(order)
+    });
+    let locked = locked.expect("locked");
+    assert_eq!(locked.len(), 6);
+    assert!(locked.is_sorted(), "{locked:?}");
+}
+
+#[test]
+fn a_search_looks_at_some_calls_for_each_page() {
+    let created = PostgresServer::shared().create_database();
+    let store = store(&created);
+    let call = |second: u64, model: &str| Inference {
+        started: noon() + Duration::from_secs(second),
+        model: model.to_owned(),
+        ..inference()
+    };
+    let mut batch: Vec<Inference> = (0..20).map(|second| call(second, "other")).collect();
+    batch.extend([call(0, "wanted"), call(7, "wanted"), call(19, "wanted")]);
+    store.record_batch(&batch, &Prices::standard()).expect("recorded");
+    let mut query = CallQuery { model: Some("wanted".to_owned()), limit: 2, ..CallQuery::default() };
+    let mut pages = Vec::new();
+    while pages.len() < 30 {
+        let page = store.database.read(|transaction| calls::call_page_among(transaction, &query, 5));
+        let CallPage { calls, next } = page.expect("readable");
+        pages.push(calls.len());
+        if next.is_none() {
+            break;
+        }
+        query.after = next;
+    }
+    assert_eq!(pages.iter().sum::<usize>(), 3, "{pages:?}");
+    assert_eq!((pages[0], pages[1]), (1, 0), "{pages:?}");
+}
+
+#[test]
 fn an_export_loses_no_call_that_is_committed_after_one_with_a_larger_id() {
     let created = PostgresServer::shared().create_database();
     let (late, store) = (store(&created), store(&created));

@@ -1,12 +1,12 @@
-//! Counts the values of a JSON body before it is parsed: a value of two bytes takes a hundred bytes of memory.
+//! Counts the values of JSON before it is parsed: a value of two bytes takes a hundred bytes of memory.
 
-use hob_core::OverBudget;
-use hob_core::budget::BODY_VALUES;
 use memchr::memchr2;
 
+use super::{BODY_VALUES, OverBudget};
+
 /// Refuses a body with too many values. A body with fewer bytes than the limit is not counted.
-pub(crate) fn check(body: &[u8]) -> Result<(), OverBudget> {
-    if body.len() > BODY_VALUES && count(body, BODY_VALUES) > BODY_VALUES {
+pub fn check_body_values(body: &[u8]) -> Result<(), OverBudget> {
+    if body.len() > BODY_VALUES && json_values(body, BODY_VALUES) > BODY_VALUES {
         return Err(OverBudget::body_values());
     }
     Ok(())
@@ -14,7 +14,7 @@ pub(crate) fn check(body: &[u8]) -> Result<(), OverBudget> {
 
 /// The number of values in `body`, which need not be JSON. Stops soon after `enough`. A comma separates two values; the first
 /// value of an array or object has no comma before it.
-fn count(body: &[u8], enough: usize) -> usize {
+pub fn json_values(body: &[u8], enough: usize) -> usize {
     let mut values = 1;
     let mut opened = false;
     let mut at = 0;
@@ -94,7 +94,7 @@ mod tests {
             (r#"{"a": "\"#.to_owned(), 2),
             (String::new(), 1),
         ] {
-            assert_eq!(count(body.as_bytes(), 100), expected, "{body}");
+            assert_eq!(json_values(body.as_bytes(), 100), expected, "{body}");
         }
     }
 
@@ -102,12 +102,12 @@ mod tests {
         #[test]
         fn a_body_counts_the_values_that_a_parser_finds(value in any_json(), pretty in any::<bool>()) {
             let body = if pretty { serde_json::to_vec_pretty(&value) } else { serde_json::to_vec(&value) }.unwrap();
-            prop_assert_eq!(count(&body, usize::MAX), values_of(&value));
+            prop_assert_eq!(json_values(&body, usize::MAX), values_of(&value));
         }
 
         #[test]
         fn any_bytes_can_be_counted(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert!(count(&bytes, usize::MAX) <= bytes.len() + 1);
+            prop_assert!(json_values(&bytes, usize::MAX) <= bytes.len() + 1);
         }
     }
 }
