@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use hob_core::Backoff;
 use hob_process::{Supervised, supervise};
+use serde_json::Map;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +18,7 @@ use super::link_code::LinkCode;
 use super::mention::MentionRule;
 use super::process::{Lines, Process, Session, WhatsappProgram, WhatsappStartError};
 use super::sender::WhatsappSender;
-use crate::inbox::Inbox;
+use crate::inbox::{FORWARDED, Inbox};
 use crate::listener::Listener;
 use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
@@ -121,6 +122,10 @@ impl WhatsappSupervisor {
         let Some(asked) = self.mention_rule.question(&received.text, is_group, received.from_me) else {
             return;
         };
+        let mut metadata = Map::new();
+        if received.forwarded {
+            metadata.insert(FORWARDED.to_owned(), true.into());
+        }
         let message = ChannelMessage {
             channel: CHANNEL.to_owned(),
             sender: received.sender,
@@ -128,6 +133,7 @@ impl WhatsappSupervisor {
             message_id: received.message_id,
             conversation_id: received.jid,
             is_group,
+            metadata,
             ..ChannelMessage::default()
         };
         self.inbox.accept(message).await;
