@@ -40,7 +40,10 @@ pub(super) struct WhatsappSupervisor {
 #[async_trait]
 impl Listener for WhatsappSupervisor {
     async fn listen(&self, stop: CancellationToken) {
-        self.inbox.resume(|message| message.channel == CHANNEL).await;
+        let resumed = self.inbox.resume(|message| message.channel == CHANNEL);
+        if stop.run_until_cancelled(resumed).await.is_none() {
+            return;
+        }
         let backoff = Backoff { first: self.restart_delay, longest: LONGEST_DELAY };
         supervise(self, backoff, &stop).await;
     }
@@ -65,7 +68,12 @@ impl WhatsappSupervisor {
             tokio::select! {
                 () = stop.cancelled() => break None,
                 line = lines.next() => match line {
-                    Some(Ok(line)) => self.handle_line(&line).await,
+                    Some(Ok(line)) => {
+                        // A message may wait for the database.
+                        if stop.run_until_cancelled(self.handle_line(&line)).await.is_none() {
+                            break None;
+                        }
+                    }
                     Some(Err(error)) => break Some(format!("its output cannot be read: {error}")),
                     None => break Some(process.ended().await),
                 },
