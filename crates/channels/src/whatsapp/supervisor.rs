@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::event::{self, Event, Order, Received, ReportedStatus};
+use super::install::{InstallError, WhatsappInstaller};
 use super::jid::{self, CHANNEL};
 use super::link_code::LinkCode;
 use super::mention::MentionRule;
@@ -29,6 +30,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// Owns the subprocess from its first start to the end.
 pub(super) struct WhatsappSupervisor {
     pub program: WhatsappProgram,
+    pub installer: Option<WhatsappInstaller>,
     pub restart_delay: Duration,
     pub mention_rule: MentionRule,
     pub status: StatusCell,
@@ -50,6 +52,13 @@ impl Listener for WhatsappSupervisor {
 }
 
 impl WhatsappSupervisor {
+    async fn refresh(&self) -> Result<(), InstallError> {
+        match &self.installer {
+            Some(installer) => installer.refresh().await,
+            None => Ok(()),
+        }
+    }
+
     fn start(&self) -> Result<(Session, Process, Lines), WhatsappStartError> {
         let session = Session::claim(&self.program.auth_dir)?;
         let (process, lines) = Process::spawn(&self.program)?;
@@ -150,6 +159,16 @@ impl WhatsappSupervisor {
 
 impl Supervised for &WhatsappSupervisor {
     async fn run(&mut self, stop: &CancellationToken) -> Duration {
+        match stop.run_until_cancelled(self.refresh()).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                if self.status.problem(Trigger::RuntimeMissing, &error.to_string()) {
+                    tracing::error!(%error, "cannot update the WhatsApp bridge");
+                }
+                return Duration::ZERO;
+            }
+            None => return Duration::ZERO,
+        }
         let (session, process, lines) = match self.start() {
             Ok(started) => started,
             Err(error) => {

@@ -277,6 +277,20 @@ async fn an_account_is_linked_while_the_channel_is_off() {
 }
 
 #[tokio::test]
+async fn the_bridge_of_another_version_is_replaced_before_it_starts() {
+    let script = Script::new("");
+    let installer = installed(&script);
+    std::fs::write(installer.script(), "process.exit(1); // of an older Hob").unwrap();
+    let program =
+        WhatsappProgram { node: "/nowhere/node".into(), script: installer.script(), ..script.program() };
+    let options = WhatsappOptions { installer: Some(installer.clone()), ..WhatsappOptions::new(program) };
+    let whatsapp = Channel::whatsapp(options);
+    assert_eq!(whatsapp.connect().await, ChannelStatus::Error, "there is no Node.js");
+    whatsapp.close().await;
+    assert!(installer.is_complete());
+}
+
+#[tokio::test]
 async fn an_attempt_to_link_that_fails_says_what_to_do() {
     let script = Script::new("");
     let installer = WhatsappInstaller {
