@@ -4,7 +4,7 @@
 //   node bridge.mjs --auth-dir DIRECTORY
 //
 // out  {"type":"status","status":"connected|disconnected"}   {"type":"qr","data"}
-//      {"type":"message","jid","sender","text","message_id","from_me"}
+//      {"type":"message","jid","sender","text","message_id","from_me","forwarded"}
 //      {"type":"sent","id"}   {"type":"error","message"}   {"type":"error","id","message","unsent"}
 // in   {"type":"send","id","jid","text"}   {"type":"disconnect"}
 
@@ -14,6 +14,7 @@ import { parseArgs } from 'node:util';
 import makeWASocket, {
   DisconnectReason, extractMessageContent, isJidGroup, jidNormalizedUser, useMultiFileAuthState,
 } from '@whiskeysockets/baileys';
+import { isForwarded } from './forwarded.mjs';
 import { isStale } from './message_age.mjs';
 
 const FIRST_PAUSE_MS = 2_000;
@@ -100,7 +101,8 @@ function comeBack(error) {
 function onMessages({ messages }) {
   for (const message of messages) {
     const { key } = message;
-    const text = textOf(message.message);
+    const content = extractMessageContent(message.message);
+    const text = textOf(content);
     if (!text || !key?.remoteJid || key.remoteJid === 'status@broadcast' || ours.has(key.id)) continue;
     if (isStale(message.messageTimestamp, Date.now())) continue;
     const isGroup = isJidGroup(key.remoteJid);
@@ -108,7 +110,9 @@ function onMessages({ messages }) {
     const other = isGroup ? phoneOf(key.participant ?? '', key.participantAlt) : jid;
     // In a chat of two, the owner's messages are in the other person's chat.
     const sender = key.fromMe ? jidNormalizedUser(socket?.user?.id) : other;
-    tell({ type: 'message', jid, sender, text, message_id: key.id ?? '', from_me: Boolean(key.fromMe) });
+    tell({
+      type: 'message', jid, sender, text, message_id: key.id ?? '', from_me: Boolean(key.fromMe), forwarded: isForwarded(content),
+    });
   }
 }
 
@@ -117,8 +121,7 @@ function phoneOf(jid, alternative) {
   return alternative?.endsWith('@s.whatsapp.net') ? alternative : jid;
 }
 
-function textOf(message) {
-  const content = extractMessageContent(message);
+function textOf(content) {
   return content?.conversation ?? content?.extendedTextMessage?.text
     ?? content?.imageMessage?.caption ?? content?.videoMessage?.caption ?? '';
 }

@@ -29,6 +29,9 @@ pub struct ChannelFile {
     pub bytes: Arc<[u8]>,
     #[serde(default)]
     pub reference: Option<String>,
+    /// Whether its sender recorded it for this conversation. The words of any other sound file may be someone else's.
+    #[serde(default)]
+    pub is_voice_message: bool,
 }
 
 impl fmt::Debug for ChannelFile {
@@ -39,6 +42,7 @@ impl fmt::Debug for ChannelFile {
             .field("media_type", &self.media_type)
             .field("bytes", &self.bytes.len())
             .field("reference", &self.reference)
+            .field("is_voice_message", &self.is_voice_message)
             .finish()
     }
 }

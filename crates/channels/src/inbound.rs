@@ -184,7 +184,7 @@ impl InboundHandler {
                 sources: Vec::new(),
             });
         }
-        caller.permit.tainted |= files.has_documents || files.has_pictures;
+        caller.permit.tainted |= files.has_text_of_others || files.has_pictures;
         // The history is read with the trust of the sender, so it has no text of others.
         let own = if is_forwarded(message) { FORWARDED_LINE.to_owned() } else { message.content.clone() };
         let lines = Some(own).into_iter().chain(files.lines.clone());
@@ -320,7 +320,8 @@ struct FailedAnswer {
 
 /// Whether someone else than its sender wrote a message.
 fn is_forwarded(message: &ChannelMessage) -> bool {
-    message.metadata.get(FORWARDED).is_some_and(|noted| noted == true)
+    // A gateway may note it in another way, such as with the name of that person.
+    message.metadata.get(FORWARDED).is_some_and(|noted| *noted != false && !noted.is_null())
 }
 
 /// The text of a message, and what its files contain.

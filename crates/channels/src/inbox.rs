@@ -12,22 +12,23 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::join_all;
-use hob_core::{Event, EventBus};
+use hob_core::{Backoff, Event, EventBus};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::blocking::STORE_BACKOFF;
 use crate::live_reply::LiveReply;
 use crate::outgoing::{MessageSender, Outgoing, SendFailure, deliver};
-use crate::seen_messages::{EntryId, SeenMessages, Settled, identity};
+use crate::seen_messages::{EntryId, SeenMessages, Settled, TakeOutcome, identity};
 use crate::types::{ChannelError, ChannelMessage};
 pub use queues::InboxLimits;
 use queues::{Admission, ConversationKey, Queues, Waiting};
 
-/// The pause between two attempts to send a reply.
-const REPLY_PAUSE: Duration = Duration::from_secs(2);
+/// The pauses between attempts to send a reply.
+const REPLY_BACKOFF: Backoff = Backoff { first: Duration::from_secs(2), longest: Duration::from_secs(30) };
 
 /// How long a reply that is being sent may take after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(2);
@@ -74,6 +75,7 @@ struct Shared {
     handlers: RwLock<Vec<Arc<dyn MessageHandler>>>,
     queues: Queues,
     answer_slots: Semaphore,
+    waiting_replies: Semaphore,
     /// Whether the messages of an earlier process were queued.
     resumed: AtomicBool,
     stop: CancellationToken,
@@ -104,6 +106,7 @@ impl Inbox {
         let shared = Shared {
             queues: Queues::new(parts.limits),
             answer_slots: Semaphore::new(parts.limits.concurrent),
+            waiting_replies: Semaphore::new(parts.limits.waiting_replies),
             parts,
             handlers: RwLock::default(),
             resumed: AtomicBool::new(false),
@@ -118,21 +121,33 @@ impl Inbox {
     }
 
     /// Queues the messages that an earlier process did not answer, if they are `ours`. Only the first call does it, and the first one
-    /// after a pause: later, unanswered messages are in the queues.
+    /// after a pause: later, unanswered messages are in the queues. Waits for a shared database.
     pub async fn resume(&self, ours: impl Fn(&ChannelMessage) -> bool) {
-        if self.shared.resumed.swap(true, Ordering::Relaxed) {
+        if self.shared.resumed.load(Ordering::Relaxed) {
             return;
         }
-        let left: Vec<_> = self.shared.parts.seen_messages.unsettled().await;
+        let mut delays = STORE_BACKOFF.delays();
+        let left = loop {
+            if let Some(left) = self.shared.parts.seen_messages.unsettled().await {
+                break left;
+            }
+            if self.shared.stops_within(delays.next_delay()).await {
+                return;
+            }
+        };
+        // Only now: a caller that stops waiting has resumed nothing.
+        self.shared.resumed.store(true, Ordering::Relaxed);
+        let answering = self.shared.answering();
         for (entry, message) in left.into_iter().filter(|(_, message)| ours(message)) {
             if self.shared.queues.reserve(&message) == Admission::Admitted {
-                self.enqueue(entry, message);
+                self.enqueue(entry, message, &answering);
             }
         }
     }
 
-    /// Queues a message, or drops it if it was seen before or the queue is full. Does not wait for an answer.
-    pub async fn accept(&self, message: ChannelMessage) {
+    /// Queues a message, or drops it if it was seen before or the queue is full. Waits for a shared database, and not for an answer.
+    /// Returns `false` if Hob stops before the message is saved: then its service must send it again.
+    pub async fn accept(&self, message: ChannelMessage) -> bool {
         match self.shared.queues.reserve(&message) {
             Admission::Admitted => {}
             Admission::Full { dropped } => {
@@ -140,23 +155,35 @@ impl Inbox {
                 if dropped.is_power_of_two() {
                     tracing::warn!(channel = %message.channel, dropped, "messages are dropped: too many wait for an answer");
                 }
-                return;
+                return true;
             }
         }
         // In a separate task, because a lost connection drops this future, and a message that is in the store must get into a
         // queue.
-        let inbox = self.clone();
-        let tasks = self.shared.answering().tasks;
-        let taking = tasks.spawn(async move { inbox.take_in(message).await });
-        // It fails only when the runtime ends, or after a panic, which is logged.
-        let _ = taking.await;
+        let (inbox, answering) = (self.clone(), self.shared.answering());
+        let tasks = answering.tasks.clone();
+        let taking = tasks.spawn(async move { inbox.take_in(message, &answering).await });
+        // It fails only when the runtime ends, or after a panic, which is logged and would happen again.
+        taking.await.unwrap_or_else(|error| error.is_panic())
     }
 
-    async fn take_in(&self, message: ChannelMessage) {
-        let Some(entry) = self.shared.parts.seen_messages.take(&message).await else {
-            tracing::debug!(channel = %message.channel, id = %message.message_id, "ignored a message that was received before");
-            self.shared.queues.release(&message);
-            return;
+    async fn take_in(&self, message: ChannelMessage, answering: &Answering) -> bool {
+        let mut delays = STORE_BACKOFF.delays();
+        let entry = loop {
+            match self.shared.parts.seen_messages.take(&message).await {
+                TakeOutcome::New(entry) => break entry,
+                TakeOutcome::Known => {
+                    tracing::debug!(channel = %message.channel, id = %message.message_id, "ignored a message that was received before");
+                    self.shared.queues.release(&message);
+                    return true;
+                }
+                TakeOutcome::Failed => {
+                    if self.shared.stops_within(delays.next_delay()).await {
+                        self.shared.queues.release(&message);
+                        return false;
+                    }
+                }
+            }
         };
         let received = Event::ChannelMessageReceived {
             channel: message.channel.clone(),
@@ -165,14 +192,20 @@ impl Inbox {
             message_id: message.message_id.clone(),
         };
         self.shared.parts.events.publish(&"".into(), received);
-        self.enqueue(entry, message);
+        self.enqueue(entry, message, answering);
+        true
     }
 
-    fn enqueue(&self, entry: EntryId, message: ChannelMessage) {
+    fn enqueue(&self, entry: EntryId, message: ChannelMessage, answering: &Answering) {
+        // After a pause, this process or another one finds it in the store. In the queue it would run a second time.
+        if answering.stop.is_cancelled() {
+            self.shared.queues.release(&message);
+            return;
+        }
         let conversation = ConversationKey::of(&message);
         if self.shared.queues.push(&conversation, entry, message) {
-            let (shared, Answering { stop, tasks }) = (Arc::clone(&self.shared), self.shared.answering());
-            tasks.spawn(async move { shared.attend(&conversation, &stop).await });
+            let (shared, stop) = (Arc::clone(&self.shared), answering.stop.clone());
+            answering.tasks.spawn(async move { shared.attend(&conversation, &stop).await });
         }
     }
 
@@ -213,17 +246,23 @@ impl Shared {
         self.answering.lock().clone()
     }
 
+    /// Waits. Returns whether the inbox was stopped meanwhile.
+    async fn stops_within(&self, pause: Duration) -> bool {
+        self.stop.run_until_cancelled(sleep(pause)).await.is_none()
+    }
+
     /// Answers the messages of one conversation until none waits.
     async fn attend(&self, conversation: &ConversationKey, stop: &CancellationToken) {
         loop {
             // The slot is released after each message, so that one long conversation does not block the others.
             let slot = stop.run_until_cancelled(self.answer_slots.acquire()).await;
-            let Some(Ok(_slot)) = slot else { return };
+            let Some(Ok(slot)) = slot else { return };
+            let mut turn = Turn { stop, slot: Some(slot) };
             match self.queues.pop(conversation) {
-                Some(Waiting::Message { entry, message }) => self.answer(entry, &message, stop).await,
+                Some(Waiting::Message { entry, message }) => self.answer(entry, &message, &mut turn).await,
                 Some(Waiting::Dropped { like }) => {
-                    self.reply(&like, Reply { content: DROPPED_NOTE, suffix: "-dropped", entry: None }, stop)
-                        .await;
+                    let reply = Reply { content: DROPPED_NOTE, suffix: "-dropped", entry: None };
+                    self.reply(&like, reply, &mut turn).await;
                 }
                 None => return,
             }
@@ -231,15 +270,15 @@ impl Shared {
     }
 
     /// Answers a message. After a stop, a message without a reply stays in the store.
-    async fn answer(&self, entry: EntryId, message: &ChannelMessage, stop: &CancellationToken) {
-        let Some(replies) = stop.run_until_cancelled(self.replies(message)).await else { return };
+    async fn answer(&self, entry: EntryId, message: &ChannelMessage, turn: &mut Turn<'_>) {
+        let Some(replies) = turn.stop.run_until_cancelled(self.replies(message)).await else { return };
         if replies.is_empty() {
             self.parts.seen_messages.settle(entry).await;
         }
         for (number, content) in replies.iter().enumerate() {
             let suffix = if number == 0 { FIRST.to_owned() } else { format!("-{number}") };
             let reply = Reply { content, suffix: &suffix, entry: (number == 0).then_some(entry) };
-            if !self.reply(message, reply, stop).await {
+            if !self.reply(message, reply, turn).await {
                 return;
             }
         }
@@ -267,9 +306,10 @@ impl Shared {
             .collect()
     }
 
-    /// Sends a reply, and retries while the channel is not connected. The message is settled before each attempt, not after it: a
-    /// process that ends in between must not answer again. Returns `false` if another process answers the message.
-    async fn reply(&self, message: &ChannelMessage, reply: Reply<'_>, stop: &CancellationToken) -> bool {
+    /// Sends a reply, and retries while the channel is not connected or does not take it. A reply that waits does not hold up other
+    /// conversations: a stranger can give an address that nothing can be sent to. The message is settled before each attempt, not
+    /// after it: a process that ends in between must not answer again. Returns `false` if another process answers the message.
+    async fn reply(&self, message: &ChannelMessage, reply: Reply<'_>, turn: &mut Turn<'_>) -> bool {
         let Reply { content, suffix, entry } = reply;
         let outgoing = match outgoing(message, content, suffix) {
             Ok(outgoing) => outgoing,
@@ -283,6 +323,7 @@ impl Shared {
             }
         };
         let deadline = Instant::now() + self.parts.limits.reply_timeout;
+        let (mut delays, mut waiting) = (REPLY_BACKOFF.delays(), None);
         loop {
             let settled = match entry {
                 Some(entry) => self.parts.seen_messages.settle(entry).await,
@@ -299,7 +340,7 @@ impl Shared {
                         Ok(()) => return true,
                         Err(failed) => failed,
                     },
-                    () = grace_ended(stop) => SendFailure::Unknown("Hob stopped".to_owned()),
+                    () = grace_ended(turn.stop) => SendFailure::Unknown("Hob stopped".to_owned()),
                 },
             };
             if !matches!(failed, SendFailure::NotSent(_)) || Instant::now() >= deadline {
@@ -309,11 +350,23 @@ impl Shared {
             if let Some(entry) = entry.filter(|_| settled == Settled::Yes) {
                 self.parts.seen_messages.reopen(entry, message).await;
             }
-            if stop.run_until_cancelled(sleep(REPLY_PAUSE)).await.is_none() {
+            if waiting.is_none()
+                && let Ok(permit) = self.waiting_replies.try_acquire()
+            {
+                waiting = Some(permit);
+                drop(turn.slot.take());
+            }
+            if turn.stop.run_until_cancelled(sleep(delays.next_delay())).await.is_none() {
                 return true;
             }
         }
     }
+}
+
+/// The time of one message: until the inbox stops, and as one of those that are answered concurrently while it has a slot.
+struct Turn<'a> {
+    stop: &'a CancellationToken,
+    slot: Option<SemaphorePermit<'a>>,
 }
 
 /// What is sent for a message.

@@ -11,6 +11,8 @@ use crate::seen_messages::RecentMessages;
 struct Post {
     delivered: Mutex<Vec<Outgoing>>,
     failures: Mutex<Vec<SendFailure>>,
+    /// A conversation to which nothing can be sent.
+    unreachable: Option<&'static str>,
 }
 
 #[async_trait]
@@ -18,6 +20,9 @@ impl MessageSender for Post {
     async fn deliver(&self, message: &Outgoing) -> Result<(), SendFailure> {
         if let Some(failure) = self.failures.lock().unwrap().pop() {
             return Err(failure);
+        }
+        if self.unreachable.is_some_and(|to| message.conversation_id.as_deref() == Some(to)) {
+            return Err(SendFailure::NotSent("there is no such address".into()));
         }
         self.delivered.lock().unwrap().push(message.clone());
         Ok(())
@@ -39,7 +44,11 @@ fn inbox(limits: InboxLimits) -> (Inbox, Arc<Post>) {
 }
 
 fn inbox_with(limits: InboxLimits, seen_messages: Arc<dyn SeenMessages>) -> (Inbox, Arc<Post>) {
-    let post = Arc::new(Post::default());
+    inbox_of(limits, seen_messages, Post::default())
+}
+
+fn inbox_of(limits: InboxLimits, seen_messages: Arc<dyn SeenMessages>, post: Post) -> (Inbox, Arc<Post>) {
+    let post = Arc::new(post);
     let parts = InboxParts {
         sender: Arc::clone(&post) as Arc<dyn MessageSender>,
         seen_messages,
@@ -47,6 +56,61 @@ fn inbox_with(limits: InboxLimits, seen_messages: Arc<dyn SeenMessages>) -> (Inb
         limits,
     };
     (Inbox::new(parts), post)
+}
+
+/// A database of messages that does what a test wants.
+#[derive(Default)]
+struct StandIn {
+    inner: RecentMessages,
+    /// Whether the last message was settled.
+    is_settled: AtomicBool,
+    /// Whether a message is saved only when `go` says so.
+    is_slow: bool,
+    go: Notify,
+    /// Calls that fail before the others succeed.
+    failures: Mutex<usize>,
+    /// What an earlier process left.
+    left: Vec<(EntryId, ChannelMessage)>,
+}
+
+impl StandIn {
+    fn failing(times: usize) -> Self {
+        StandIn { failures: Mutex::new(times), ..StandIn::default() }
+    }
+
+    fn fails(&self) -> bool {
+        let mut failures = self.failures.lock().unwrap();
+        let fails = *failures > 0;
+        *failures = failures.saturating_sub(1);
+        fails
+    }
+}
+
+#[async_trait]
+impl SeenMessages for StandIn {
+    async fn take(&self, message: &ChannelMessage) -> TakeOutcome {
+        if self.fails() {
+            return TakeOutcome::Failed;
+        }
+        let taken = self.inner.take(message).await;
+        if self.is_slow {
+            self.go.notified().await;
+        }
+        taken
+    }
+
+    async fn settle(&self, _: EntryId) -> Settled {
+        self.is_settled.store(true, Ordering::SeqCst);
+        Settled::Yes
+    }
+
+    async fn reopen(&self, _: EntryId, _: &ChannelMessage) {
+        self.is_settled.store(false, Ordering::SeqCst);
+    }
+
+    async fn unsettled(&self) -> Option<Vec<(EntryId, ChannelMessage)>> {
+        (!self.fails()).then(|| self.left.clone())
+    }
 }
 
 fn message(conversation: &str, number: usize) -> ChannelMessage {
@@ -249,38 +313,12 @@ async fn stopping_leaves_no_task_behind() {
     assert_eq!((inbox.tasks(), post.contents().len()), (0, 0));
 }
 
-/// Records the calls for a single message.
-#[derive(Default)]
-struct RecordedIds {
-    is_settled: AtomicBool,
-}
-
-#[async_trait]
-impl SeenMessages for RecordedIds {
-    async fn take(&self, _: &ChannelMessage) -> Option<EntryId> {
-        Some(1)
-    }
-
-    async fn settle(&self, _: EntryId) -> Settled {
-        self.is_settled.store(true, Ordering::SeqCst);
-        Settled::Yes
-    }
-
-    async fn reopen(&self, _: EntryId, _: &ChannelMessage) {
-        self.is_settled.store(false, Ordering::SeqCst);
-    }
-
-    async fn unsettled(&self) -> Vec<(EntryId, ChannelMessage)> {
-        Vec::new()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_was_not_sent_is_sent_after_a_restart() {
     for (failure, is_settled) in
         [(SendFailure::NotSent("away".into()), false), (SendFailure::Unknown("silence".into()), true)]
     {
-        let recorded = Arc::new(RecordedIds::default());
+        let recorded = Arc::new(StandIn::default());
         let (inbox, post) =
             inbox_with(InboxLimits::default(), Arc::clone(&recorded) as Arc<dyn SeenMessages>);
         inbox.on_message(Arc::new(Echo));
@@ -300,7 +338,7 @@ async fn a_reply_that_was_not_sent_is_sent_after_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn an_interrupted_answer_is_given_after_a_restart() {
-    let recorded = Arc::new(RecordedIds::default());
+    let recorded = Arc::new(StandIn::default());
     let (inbox, _) = inbox_with(InboxLimits::default(), Arc::clone(&recorded) as Arc<dyn SeenMessages>);
     let slow = Arc::new(Slow::default());
     inbox.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
@@ -312,37 +350,9 @@ async fn an_interrupted_answer_is_given_after_a_restart() {
     assert!(!recorded.is_settled.load(Ordering::SeqCst));
 }
 
-/// Writes down what it takes when it is let.
-#[derive(Default)]
-struct SlowStore {
-    go: Notify,
-    inner: RecentMessages,
-}
-
-#[async_trait]
-impl SeenMessages for SlowStore {
-    async fn take(&self, message: &ChannelMessage) -> Option<EntryId> {
-        let entry = self.inner.take(message).await;
-        self.go.notified().await;
-        entry
-    }
-
-    async fn settle(&self, entry: EntryId) -> Settled {
-        self.inner.settle(entry).await
-    }
-
-    async fn reopen(&self, entry: EntryId, message: &ChannelMessage) {
-        self.inner.reopen(entry, message).await;
-    }
-
-    async fn unsettled(&self) -> Vec<(EntryId, ChannelMessage)> {
-        self.inner.unsettled().await
-    }
-}
-
 #[tokio::test]
 async fn a_message_is_answered_even_if_its_connection_is_lost_while_it_is_saved() {
-    let seen_messages = Arc::new(SlowStore::default());
+    let seen_messages = Arc::new(StandIn { is_slow: true, ..StandIn::default() });
     let (inbox, post) =
         inbox_with(InboxLimits::default(), Arc::clone(&seen_messages) as Arc<dyn SeenMessages>);
     inbox.on_message(Arc::new(Echo));
@@ -351,4 +361,67 @@ async fn a_message_is_answered_even_if_its_connection_is_lost_while_it_is_saved(
     seen_messages.go.notify_one();
     quiet(&inbox).await;
     assert_eq!(post.contents(), ["re: a1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_waits_for_the_database_and_is_answered_when_it_is_back() {
+    let (inbox, post) = inbox_with(InboxLimits::default(), Arc::new(StandIn::failing(10)));
+    inbox.on_message(Arc::new(Echo));
+    assert!(inbox.accept(message("a", 1)).await);
+    quiet(&inbox).await;
+    assert_eq!(post.contents(), ["re: a1"]);
+}
+
+#[tokio::test]
+async fn a_message_that_is_not_saved_when_hob_stops_is_not_confirmed() {
+    let (inbox, post) = inbox_with(InboxLimits::default(), Arc::new(StandIn::failing(usize::MAX)));
+    inbox.on_message(Arc::new(Echo));
+    let (is_confirmed, ()) = tokio::join!(inbox.accept(message("a", 1)), inbox.close());
+    assert!(!is_confirmed);
+    assert_eq!((post.contents().len(), inbox.shared.queues.conversations()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_messages_of_an_earlier_process_are_read_when_the_database_is_back() {
+    let store = StandIn { left: vec![(1, message("a", 1)), (2, message("b", 2))], ..StandIn::failing(10) };
+    let (inbox, post) = inbox_with(InboxLimits::default(), Arc::new(store));
+    inbox.on_message(Arc::new(Echo));
+    for _ in 0..2 {
+        inbox.resume(|message| message.conversation_id == "a").await;
+        quiet(&inbox).await;
+    }
+    assert_eq!(post.contents(), ["re: a1"]);
+}
+
+#[tokio::test]
+async fn a_message_that_is_saved_during_a_pause_is_left_in_the_store() {
+    let store = Arc::new(StandIn { is_slow: true, ..StandIn::default() });
+    let (inbox, post) = inbox_with(InboxLimits::default(), Arc::clone(&store) as Arc<dyn SeenMessages>);
+    inbox.on_message(Arc::new(Echo));
+    let pausing = async {
+        inbox.interrupt();
+        store.go.notify_one();
+        inbox.pause().await;
+    };
+    let (is_confirmed, ()) = tokio::join!(inbox.accept(message("a", 1)), pausing);
+    assert!(is_confirmed, "it is saved");
+    quiet(&inbox).await;
+    assert_eq!((post.contents().len(), inbox.shared.queues.conversations()), (0, 0));
+}
+
+#[tokio::test]
+async fn an_address_to_which_nothing_can_be_sent_does_not_hold_up_the_others() {
+    let limits = InboxLimits { concurrent: 1, ..InboxLimits::default() };
+    let post = Post { unreachable: Some("a"), ..Post::default() };
+    let (inbox, post) = inbox_of(limits, Arc::new(RecentMessages::default()), post);
+    inbox.on_message(Arc::new(Echo));
+    inbox.accept(message("a", 1)).await;
+    inbox.accept(message("b", 1)).await;
+    let answered = async {
+        while post.contents() != ["re: b1"] {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), answered).await.expect("an answer to the other one");
+    inbox.close().await;
 }

@@ -41,7 +41,7 @@ pub use inbound::InboundRules;
 pub use inbox::{HandlerResult, InboxLimits, MessageHandler};
 pub use live_reply::{LiveReply, NoLiveReply};
 pub use pairing::{new_code, normalized_code, shown_code};
-pub use seen_messages::{EntryId, RecentMessages, SeenMessages, Settled, identity};
+pub use seen_messages::{EntryId, RecentMessages, SeenMessages, Settled, TakeOutcome, identity};
 pub use service::{ChannelOptions, ChannelService};
 pub use sharing::{ChannelSharing, SharingTimes};
 pub use store::{

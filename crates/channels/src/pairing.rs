@@ -8,7 +8,7 @@ use hob_core::fill_random;
 use hob_db::DbResult;
 use tokio::time::sleep;
 
-use crate::blocking::blocking;
+use crate::blocking::{STORE_BACKOFF, blocking};
 use crate::store::{ChannelStore, NewPairing, PairingOutcome, SenderKey};
 use crate::types::ChannelMessage;
 
@@ -22,9 +22,6 @@ const CODE_LENGTH: usize = 8;
 
 /// The longest saved name of a sender, in characters.
 const MAX_NAME_CHARS: usize = 64;
-
-/// Pauses between attempts to read the database.
-const RETRIES: [Duration; 3] = [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(3)];
 
 /// Whether a sender is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,22 +58,23 @@ pub fn normalized_code(typed: &str) -> String {
     letters.map(|letter| letter.to_ascii_uppercase()).collect()
 }
 
-/// Checks a sender, and begins the pairing of a new one in a direct conversation.
+/// Checks a sender, and begins the pairing of a new one in a direct conversation. Waits for the database: without it, a message of an
+/// approved sender would be dropped as that of a stranger.
 pub(crate) async fn check(store: Option<&Arc<dyn ChannelStore>>, message: &ChannelMessage) -> SenderCheck {
     let Some(store) = store else {
         tracing::warn!(channel = %message.channel, "no sender can be approved, because nothing can be saved");
         return SenderCheck::NotApproved(None);
     };
-    for pause in RETRIES {
+    let mut delays = STORE_BACKOFF.delays();
+    loop {
         match try_check(store, message).await {
             Ok(checked) => return checked,
             Err(error) => {
                 tracing::warn!(channel = %message.channel, %error, "cannot check whether a sender is approved; trying again");
-                sleep(pause).await;
+                sleep(delays.next_delay()).await;
             }
         }
     }
-    SenderCheck::NotApproved(None)
 }
 
 async fn try_check(store: &Arc<dyn ChannelStore>, message: &ChannelMessage) -> DbResult<SenderCheck> {

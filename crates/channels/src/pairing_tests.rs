@@ -37,6 +37,24 @@ async fn a_new_sender_gets_one_code_and_is_answered_when_the_owner_has_entered_i
     assert!(store.approve_code(&typed, SystemTime::now()).unwrap().is_none(), "a code is used once");
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_approved_sender_is_answered_when_the_database_is_back() {
+    let database = Database::in_memory(&[MIGRATIONS]).unwrap();
+    let rename = |from: &str, to: &str| {
+        let sql = format!("ALTER TABLE {from} RENAME TO {to}");
+        database.write(|transaction| transaction.execute_batch(&sql)).unwrap();
+    };
+    let store: Arc<dyn ChannelStore> = Arc::new(SqliteChannelStore::new(database.clone()));
+    let key = SenderKey { channel: "telegram", sender: "1" };
+    store.approve_sender(key, "Ann", SystemTime::now()).unwrap();
+    rename("channel_sender", "away");
+    let checking = tokio::spawn(async move { check(Some(&store), &message("1")).await });
+    // Of the paused clock.
+    sleep(Duration::from_secs(600)).await;
+    rename("away", "channel_sender");
+    assert_eq!(checking.await.unwrap(), SenderCheck::Approved);
+}
+
 #[tokio::test]
 async fn a_group_never_gets_a_code() {
     let store = store();

@@ -10,11 +10,12 @@ use crate::types::ChannelMessage;
 /// The number of a received message.
 pub type EntryId = i64;
 
-/// Remembers messages. An implementation that fails reports a message as new, because answering twice is better than not at all.
+/// Remembers messages. If it is shared by processes, callers wait for it; otherwise one that fails reports a message as new, because
+/// answering twice is better than not at all.
 #[async_trait]
 pub trait SeenMessages: Send + Sync {
-    /// Adds a message; `None` if it was added before.
-    async fn take(&self, message: &ChannelMessage) -> Option<EntryId>;
+    /// Adds a message.
+    async fn take(&self, message: &ChannelMessage) -> TakeOutcome;
 
     /// Marks a message as answered. [`Self::unsettled`] does not return it anymore.
     async fn settle(&self, entry: EntryId) -> Settled;
@@ -22,8 +23,19 @@ pub trait SeenMessages: Send + Sync {
     /// Marks a message as not answered, because its reply was not sent.
     async fn reopen(&self, entry: EntryId, message: &ChannelMessage);
 
-    /// The messages that were not settled when the last process ended, oldest first.
-    async fn unsettled(&self) -> Vec<(EntryId, ChannelMessage)>;
+    /// The messages that were not settled when the last process ended, oldest first; `None` if that is not known now, and is asked
+    /// again later.
+    async fn unsettled(&self) -> Option<Vec<(EntryId, ChannelMessage)>>;
+}
+
+/// What became of a message that came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakeOutcome {
+    New(EntryId),
+    /// It was added before.
+    Known,
+    /// The database that processes share does not answer. The message is neither saved nor known.
+    Failed,
 }
 
 /// Whether a message may be answered.
@@ -61,11 +73,11 @@ struct Seen {
 
 #[async_trait]
 impl SeenMessages for RecentMessages {
-    async fn take(&self, message: &ChannelMessage) -> Option<EntryId> {
+    async fn take(&self, message: &ChannelMessage) -> TakeOutcome {
         let mut seen = self.seen.lock();
         if let Some(identity) = identity(message) {
             if !seen.identities.insert(identity.clone()) {
-                return None;
+                return TakeOutcome::Known;
             }
             seen.order.push_back(identity);
             if seen.order.len() > REMEMBERED
@@ -75,7 +87,7 @@ impl SeenMessages for RecentMessages {
             }
         }
         seen.next += 1;
-        Some(seen.next)
+        TakeOutcome::New(seen.next)
     }
 
     async fn settle(&self, _entry: EntryId) -> Settled {
@@ -84,8 +96,8 @@ impl SeenMessages for RecentMessages {
 
     async fn reopen(&self, _entry: EntryId, _message: &ChannelMessage) {}
 
-    async fn unsettled(&self) -> Vec<(EntryId, ChannelMessage)> {
-        Vec::new()
+    async fn unsettled(&self) -> Option<Vec<(EntryId, ChannelMessage)>> {
+        Some(Vec::new())
     }
 }
 
@@ -105,11 +117,12 @@ mod tests {
     #[tokio::test]
     async fn a_message_is_accepted_once_and_one_without_an_id_always() {
         let messages = RecentMessages::default();
-        assert!(messages.take(&message("a", "1")).await.is_some());
-        assert!(messages.take(&message("a", "1")).await.is_none());
-        assert!(messages.take(&message("b", "1")).await.is_some(), "numbers are those of a conversation");
-        assert!(messages.take(&message("a", "")).await.is_some());
-        assert!(messages.take(&message("a", "")).await.is_some());
+        assert_eq!(messages.take(&message("a", "1")).await, TakeOutcome::New(1));
+        assert_eq!(messages.take(&message("a", "1")).await, TakeOutcome::Known);
+        // Numbers are those of a conversation.
+        assert_eq!(messages.take(&message("b", "1")).await, TakeOutcome::New(2));
+        assert_eq!(messages.take(&message("a", "")).await, TakeOutcome::New(3));
+        assert_eq!(messages.take(&message("a", "")).await, TakeOutcome::New(4));
     }
 
     #[tokio::test]
@@ -118,8 +131,8 @@ mod tests {
         for number in 0..=REMEMBERED {
             messages.take(&message("a", &number.to_string())).await;
         }
-        assert!(messages.take(&message("a", &REMEMBERED.to_string())).await.is_none());
-        assert!(messages.take(&message("a", "0")).await.is_some());
+        assert_eq!(messages.take(&message("a", &REMEMBERED.to_string())).await, TakeOutcome::Known);
+        assert_ne!(messages.take(&message("a", "0")).await, TakeOutcome::Known);
         assert_eq!(messages.seen.lock().identities.len(), REMEMBERED);
     }
 }

@@ -8,11 +8,11 @@ use hob_db::DbResult;
 
 use crate::blocking::blocking;
 use crate::file::stored;
-use crate::seen_messages::{EntryId, RecentMessages, SeenMessages, Settled, identity};
+use crate::seen_messages::{EntryId, RecentMessages, SeenMessages, Settled, TakeOutcome, identity};
 use crate::store::ChannelStore;
 use crate::types::ChannelMessage;
 
-/// Remembers messages after the end of the process. While the database fails, it remembers them in memory.
+/// Remembers messages after the end of the process. While a database of one process fails, it remembers them in memory.
 pub(crate) struct StoredMessages {
     store: Arc<dyn ChannelStore>,
     /// Whether other processes answer messages of this database too.
@@ -39,13 +39,21 @@ fn text(message: &ChannelMessage) -> String {
 
 #[async_trait]
 impl SeenMessages for StoredMessages {
-    async fn take(&self, message: &ChannelMessage) -> Option<EntryId> {
+    async fn take(&self, message: &ChannelMessage) -> TakeOutcome {
         match self.try_take(message).await {
-            Ok(taken) => taken,
+            Ok(Some(entry)) => TakeOutcome::New(entry),
+            Ok(None) => TakeOutcome::Known,
+            Err(error) if self.is_shared => {
+                tracing::warn!(%error, "cannot save a message; trying again");
+                TakeOutcome::Failed
+            }
             Err(error) => {
                 tracing::warn!(%error, "cannot save a message; it is lost if Hob stops before it is answered");
-                // Negative, like no row of the database.
-                self.recent.take(message).await.map(|entry| -entry)
+                match self.recent.take(message).await {
+                    // Negative, like no row of the database.
+                    TakeOutcome::New(entry) => TakeOutcome::New(-entry),
+                    known => known,
+                }
             }
         }
     }
@@ -82,18 +90,22 @@ impl SeenMessages for StoredMessages {
         }
     }
 
-    async fn unsettled(&self) -> Vec<(EntryId, ChannelMessage)> {
+    async fn unsettled(&self) -> Option<Vec<(EntryId, ChannelMessage)>> {
         let store = Arc::clone(&self.store);
         let left = match blocking(move || store.unsettled()).await {
             Some(Ok(left)) => left,
+            Some(Err(error)) if self.is_shared => {
+                tracing::warn!(%error, "cannot read the unanswered messages of the last run; trying again");
+                return None;
+            }
             Some(Err(error)) => {
                 tracing::warn!(%error, "cannot read the unanswered messages of the last run");
-                return Vec::new();
+                Vec::new()
             }
-            None => return Vec::new(),
+            None => Vec::new(),
         };
         let read =
             left.into_iter().filter_map(|left| Some((left.id, serde_json::from_str(&left.message).ok()?)));
-        read.collect()
+        Some(read.collect())
     }
 }

@@ -223,6 +223,35 @@ async fn a_message_that_cannot_be_read_does_not_stop_the_others() {
 }
 
 #[tokio::test]
+async fn a_message_that_is_not_delivered_at_first_is_answered_later() {
+    let script = ImapScript { fault: ImapFault::Withholds, ..ImapScript::default() };
+    let servers = Servers::start(script).await;
+    let channel = servers.echoing().await;
+    servers.imap.deliver(&mail("a", "", "One"));
+    servers.imap.deliver(&mail("b", "", "Two"));
+    let sent = servers.received(2).await;
+    for text in ["One", "Two"] {
+        assert!(sent.iter().any(|mail| mail.message.contains(text)), "{text}");
+    }
+    channel.close().await;
+}
+
+#[tokio::test]
+async fn without_a_database_a_lost_connection_skips_nothing() {
+    let servers = Servers::start(ImapScript::default()).await;
+    let channel = Channel::email(EmailOptions { store: None, ..servers.options() });
+    channel.on_message(Arc::new(Echo));
+    assert_eq!(channel.connect().await, ChannelStatus::Connected, "{:?}", channel.report());
+    servers.imap.deliver(&mail("a", "", "One"));
+    servers.received(1).await;
+    servers.imap.hang_up();
+    servers.imap.deliver(&mail("b", "", "Two"));
+    let sent = servers.received(2).await;
+    assert!(sent[1].message.contains("Two"), "{}", sent[1].message);
+    channel.close().await;
+}
+
+#[tokio::test]
 async fn the_service_lists_it_and_sends_to_an_address() {
     let servers = Servers::start(ImapScript::default()).await;
     let options = ChannelOptions { email: Some(servers.options()), ..ChannelOptions::default() };

@@ -1,6 +1,7 @@
 //! Messages as people read them: addresses, subject, date, text and attachments. Pure. Everything in a message was written by its sender,
 //! and everything has a limit.
 
+use hob_text::flat_mail::{flattened, unflattened};
 use hob_text::html_to_text::{ReadOptions, readable_lines};
 use jiff::Timestamp;
 use mail_parser::{Address, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType};
@@ -53,7 +54,8 @@ pub struct MailSummary {
 impl MailSummary {
     /// From the header alone.
     pub(crate) fn of_header(header: &[u8]) -> Self {
-        let Some(message) = MessageParser::default().parse_headers(header) else {
+        let header = flattened(header);
+        let Some(message) = MessageParser::default().parse_headers(&*header) else {
             return MailSummary::default();
         };
         MailSummary {
@@ -111,8 +113,9 @@ pub struct MailMessage {
 impl MailMessage {
     /// Reads a message; `None` if it has no header.
     pub fn read(bytes: &[u8], limits: MessageLimits) -> Option<Self> {
-        let message =
-            MessageParser::default().parse(bytes).filter(|message| !message.headers().is_empty())?;
+        let bytes = flattened(bytes);
+        let parsed = MessageParser::default().parse(&*bytes);
+        let message = parsed.filter(|message| !message.headers().is_empty())?;
         let (text, is_shortened) = text(&message, limits.text_chars);
         Some(MailMessage {
             message_id: message.message_id().and_then(id),
@@ -175,10 +178,10 @@ fn text(message: &Message<'_>, most: usize) -> (String, bool) {
     let mut text = String::new();
     for part in message.text_bodies() {
         let piece = match &part.body {
-            PartType::Text(piece) => piece.replace("\r\n", "\n"),
+            PartType::Text(piece) => unflattened(piece).replace("\r\n", "\n"),
             PartType::Html(page) => {
                 let options = ReadOptions { base: None, max_bytes: most.saturating_mul(4) };
-                readable_lines(page, options).0.text
+                readable_lines(&unflattened(page), options).0.text
             }
             _ => continue,
         };
@@ -223,7 +226,7 @@ fn file_name(part: &MessagePart<'_>, number: usize) -> String {
 
 fn media_type(part: &MessagePart<'_>) -> String {
     let named = part.content_type().map(|kind| match kind.subtype() {
-        Some(subtype) => format!("{}/{subtype}", kind.ctype()),
+        Some(subtype) => format!("{}/{}", kind.ctype(), unflattened(subtype)),
         None => kind.ctype().to_owned(),
     });
     let is_plain = |kind: &String| {

@@ -93,3 +93,25 @@ fn a_field_of_a_server_counts_in_any_character_set() {
     assert_eq!(results.len(), 2);
     assert!(results[0].starts_with("mx.example.org; spf=fail"), "{results:?}");
 }
+
+#[test]
+fn messages_in_messages_do_not_end_the_process() {
+    let nested = "Content-Type: message/rfc822\n\n".repeat(200_000);
+    let message = read(&format!("From: a@example.org\n{nested}Subject: x\n\nHi\n"));
+    assert_eq!(message.from[0].address, "a@example.org");
+    let [file] = message.attachments.as_slice() else { panic!("{} attachments", message.attachments.len()) };
+    assert_eq!((file.media_type.as_str(), file.size > 1_000_000), ("message/rfc822", true));
+}
+
+#[test]
+fn a_message_in_a_message_is_a_file_and_its_type_in_a_text_is_a_text() {
+    let message = read(
+        "From: a@example.org\nContent-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: text/plain\n\n\
+         What does\nContent-Type: message/rfc822\nmean?\n--x\nContent-Type: message/rfc822; name=b.eml\n\n\
+         Subject: Inner\n\nHello.\n--x--\n",
+    );
+    assert_eq!(message.text, "What does\nContent-Type: message/rfc822\nmean?");
+    let [file] = message.attachments.as_slice() else { panic!("{:?}", message.attachments) };
+    assert_eq!((file.name.as_str(), file.media_type.as_str()), ("b.eml", "message/rfc822"));
+    assert_eq!(String::from_utf8_lossy(&file.bytes).trim(), "Subject: Inner\r\n\r\nHello.");
+}

@@ -39,6 +39,8 @@ pub enum ImapFault {
     ManyNumbers,
     /// It answers a fetch with many empty literals.
     ManyLiterals,
+    /// It answers the first three fetches of a message without the message.
+    Withholds,
 }
 
 /// What the server does without a request.
@@ -306,8 +308,13 @@ impl<'a> Session<'a> {
             let numbered = mailbox.messages.iter().zip(1..).filter(|((uid, _), _)| wanted.contains(uid));
             numbered.map(|((uid, message), number)| (number, *uid, message.clone())).collect()
         };
+        let fetches =
+            self.shared.commands.borrow().iter().filter(|line| line.contains("BODY.PEEK[]")).count();
         for (number, uid, message) in messages {
             let is_header = items.contains("BODY.PEEK[HEADER]");
+            if self.shared.script.fault == ImapFault::Withholds && !is_header && fetches <= 3 {
+                continue;
+            }
             let end = message.find("\r\n\r\n").map_or(message.len(), |end| end + 4);
             let (name, text) = match is_header {
                 true => ("BODY[HEADER]<0>", &message[..end]),

@@ -4,6 +4,7 @@
 
 pub mod charset;
 mod escape;
+pub mod flat_mail;
 pub mod html_to_text;
 pub mod markdown;
 mod math;

@@ -143,6 +143,7 @@ fn whatsapp_options(config: &Config, home: &Path) -> WhatsappOptions {
     WhatsappOptions {
         assistant_name: settings.assistant_name.clone(),
         assistant_has_own_number: settings.assistant_has_own_number,
+        installer: Some(installer(home)),
         ..WhatsappOptions::new(program(config, home))
     }
 }

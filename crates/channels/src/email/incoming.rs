@@ -93,7 +93,7 @@ fn files(message: MailMessage) -> Vec<ChannelFile> {
             name: file.name,
             media_type: file.media_type,
             bytes: if file.bytes.len() <= MAX_FILE_BYTES { file.bytes.into() } else { Vec::new().into() },
-            reference: None,
+            ..ChannelFile::default()
         })
         .collect()
 }

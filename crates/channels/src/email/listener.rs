@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hob_core::Backoff;
+use hob_db::{DatabaseError, DbResult};
 use hob_mail::{ImapSession, MailAccount, MailError, MailMessage, MessageLimits};
 use hob_process::{Supervised, supervise};
 use parking_lot::Mutex;
+use thiserror::Error;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -32,14 +34,47 @@ const MAX_TEXT_CHARS: usize = 60_000;
 /// Messages that are taken in before the position is looked at again.
 const BATCH: usize = 100;
 
-/// How often a message is read that cannot be, before it is skipped.
-const ATTEMPTS: u32 = 5;
+/// How often a message is read during which the connection fails, before it is skipped. With the pauses, that takes minutes.
+const ATTEMPTS: u32 = 10;
+
+/// A failure that is certainly one of the message counts as so many.
+const OWN_FAILURE: u32 = 2;
 
 /// The message that could not be read, and how often that was tried.
 #[derive(Debug, Default)]
 pub(super) struct FailedRead {
     uid: u32,
     times: u32,
+}
+
+/// Why reading ended.
+#[derive(Debug, Error)]
+enum EmailReadError {
+    #[error(transparent)]
+    Mail(#[from] MailError),
+    #[error("the database does not say which e-mails were answered: {0}")]
+    Database(#[from] DatabaseError),
+    #[error("the mail server has an e-mail and does not deliver it")]
+    Withheld,
+    #[error("an e-mail cannot be parsed")]
+    Unparsed,
+    #[error("Hob stops")]
+    Stopped,
+}
+
+impl EmailReadError {
+    /// How much the failure counts against the message that was read; `None` if it has nothing to do with it.
+    fn weight(&self) -> Option<u32> {
+        match self {
+            EmailReadError::Mail(
+                MailError::Refused { .. } | MailError::TooLong { .. } | MailError::Malformed { .. },
+            )
+            | EmailReadError::Withheld
+            | EmailReadError::Unparsed => Some(OWN_FAILURE),
+            EmailReadError::Mail(_) => Some(1),
+            EmailReadError::Database(_) | EmailReadError::Stopped => None,
+        }
+    }
 }
 
 pub(super) struct EmailListener {
@@ -50,6 +85,8 @@ pub(super) struct EmailListener {
     pub answer_limit: Option<Mutex<RateLimiter>>,
     /// `None` if nothing can be saved: then only messages that arrive while Hob runs are answered.
     pub store: Option<Arc<dyn ChannelStore>>,
+    /// How far the folder was read, if nothing can be saved.
+    pub unsaved: Mutex<Option<Position>>,
     /// How long one wait for new messages lasts.
     pub idle_for: Duration,
     /// The pause between two looks, where the server does not report new messages.
@@ -63,7 +100,7 @@ pub(super) struct EmailListener {
 
 /// How far the folder was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Position {
+pub(super) struct Position {
     uid_validity: u32,
     uid: u32,
 }
@@ -82,7 +119,10 @@ impl Position {
 #[async_trait]
 impl Listener for EmailListener {
     async fn listen(&self, stop: CancellationToken) {
-        self.inbox.resume(|message| message.channel == CHANNEL).await;
+        let resumed = self.inbox.resume(|message| message.channel == CHANNEL);
+        if stop.run_until_cancelled(resumed).await.is_none() {
+            return;
+        }
         supervise(self, self.backoff, &stop).await;
     }
 }
@@ -95,10 +135,13 @@ impl Supervised for &EmailListener {
         };
         // A server that closes a connection from time to time is no problem.
         let is_new = match error {
-            MailError::Closed if self.status.get().status == ChannelStatus::Connected => {
+            EmailReadError::Mail(MailError::Closed)
+                if self.status.get().status == ChannelStatus::Connected =>
+            {
                 self.status.note(Trigger::Dropped);
                 false
             }
+            EmailReadError::Stopped => false,
             _ => self.status.problem(Trigger::Unreachable, &error.to_string()),
         };
         if is_new {
@@ -110,10 +153,12 @@ impl Supervised for &EmailListener {
 
 impl EmailListener {
     /// Reads messages until the connection ends.
-    async fn attend(&self) -> Result<(), MailError> {
+    async fn attend(&self) -> Result<(), EmailReadError> {
+        // First: without it, messages would be skipped.
+        let saved = self.saved().await?;
         let mut session = ImapSession::open(&self.account).await?;
         let folder = session.examine(&self.folder).await?;
-        let mut position = self.position(&mut session, folder.uid_validity).await?;
+        let mut position = self.position(saved, &mut session, folder.uid_validity).await?;
         self.status.note(Trigger::Reached);
         tracing::info!(folder = %self.folder, "reading e-mails");
         loop {
@@ -121,14 +166,14 @@ impl EmailListener {
             for uid in new.iter().take(BATCH) {
                 let next = Position { uid: *uid, ..position };
                 if let Err(error) = self.take(&mut session, next).await {
-                    if self.is_given_up(*uid) {
+                    if error.weight().is_some_and(|weight| self.is_given_up(*uid, weight)) {
                         tracing::warn!(uid, %error, "an e-mail cannot be read, so it is not answered");
-                        self.save(next).await;
+                        self.note(next).await;
                     }
                     return Err(error);
                 }
                 position = next;
-                self.save(position).await;
+                self.note(position).await;
             }
             if new.len() > BATCH {
                 continue;
@@ -143,17 +188,21 @@ impl EmailListener {
     }
 
     /// Counts a message that could not be read. Returns whether that was tried often enough.
-    fn is_given_up(&self, uid: u32) -> bool {
+    fn is_given_up(&self, uid: u32, weight: u32) -> bool {
         let mut failed = self.failed.lock();
-        let times = if failed.uid == uid { failed.times + 1 } else { 1 };
+        let times = if failed.uid == uid { failed.times.saturating_add(weight) } else { weight };
         *failed = FailedRead { uid, times };
         times >= ATTEMPTS
     }
 
     /// Where to continue. The first time, and when the server has renumbered the folder, it is the end of the folder: old messages need
     /// no answer.
-    async fn position(&self, session: &mut ImapSession, uid_validity: u32) -> Result<Position, MailError> {
-        let saved = self.saved().await;
+    async fn position(
+        &self,
+        saved: Option<Position>,
+        session: &mut ImapSession,
+        uid_validity: u32,
+    ) -> Result<Position, EmailReadError> {
         if let Some(saved) = saved.filter(|saved| saved.uid_validity == uid_validity) {
             return Ok(saved);
         }
@@ -161,7 +210,8 @@ impl EmailListener {
             tracing::warn!(folder = %self.folder, "the mail server has renumbered the folder; only new e-mails are answered");
         }
         let position = Position { uid_validity, uid: session.last().await?.unwrap_or(0) };
-        self.save(position).await;
+        // The next attempt would skip what arrives until then.
+        self.save(position).await?;
         Ok(position)
     }
 
@@ -170,33 +220,40 @@ impl EmailListener {
         format!("{CHANNEL} {}@{} {}", self.account.user, self.account.host, self.folder)
     }
 
-    async fn saved(&self) -> Option<Position> {
-        let (store, place) = (self.store.clone()?, self.place());
-        match blocking(move || store.position(&place)).await? {
-            Ok(text) => text.as_deref().and_then(Position::parse),
-            Err(error) => {
-                tracing::warn!(%error, "cannot read which e-mails were answered; only new ones are");
-                None
-            }
-        }
+    async fn saved(&self) -> Result<Option<Position>, EmailReadError> {
+        let Some(store) = self.store.clone() else { return Ok(*self.unsaved.lock()) };
+        let place = self.place();
+        let text = blocking(move || store.position(&place)).await.ok_or(EmailReadError::Stopped)??;
+        Ok(text.as_deref().and_then(Position::parse))
     }
 
-    async fn save(&self, position: Position) {
-        let Some(store) = self.store.clone() else { return };
+    async fn save(&self, position: Position) -> DbResult<()> {
+        let Some(store) = self.store.clone() else {
+            *self.unsaved.lock() = Some(position);
+            return Ok(());
+        };
         let place = self.place();
-        // A message that is read again is recognised by its id.
-        if let Some(Err(error)) = blocking(move || store.set_position(&place, &position.text())).await {
+        blocking(move || store.set_position(&place, &position.text())).await.unwrap_or(Ok(()))
+    }
+
+    /// Saves a position. If that fails, the next attempt reads messages again, which are recognised by their ids.
+    async fn note(&self, position: Position) {
+        if let Err(error) = self.save(position).await {
             tracing::warn!(%error, "cannot save which e-mails were answered");
         }
     }
 
     /// Puts a message into the inbox, if it is to be answered.
-    async fn take(&self, session: &mut ImapSession, position: Position) -> Result<(), MailError> {
-        let Some(bytes) = session.message(position.uid, MAX_MESSAGE_BYTES).await? else { return Ok(()) };
+    async fn take(&self, session: &mut ImapSession, position: Position) -> Result<(), EmailReadError> {
+        let Some(bytes) = session.message(position.uid, MAX_MESSAGE_BYTES).await? else {
+            // It was deleted, or the server does not deliver it this time.
+            let is_deleted = session.summaries(&[position.uid]).await?.is_empty();
+            return if is_deleted { Ok(()) } else { Err(EmailReadError::Withheld) };
+        };
         let limits = MessageLimits { text_chars: MAX_TEXT_CHARS, attachment_bytes: MAX_FILE_BYTES };
         let read = blocking(move || MailMessage::read(&bytes, limits)).await;
-        let Some(message) = read.flatten() else {
-            tracing::debug!(uid = position.uid, "skipped an e-mail that cannot be read");
+        let Some(message) = read.ok_or(EmailReadError::Unparsed)? else {
+            tracing::warn!(uid = position.uid, "an e-mail has no header, so it is not answered");
             return Ok(());
         };
         let number = format!("uid-{}-{}", position.uid_validity, position.uid);
@@ -207,7 +264,11 @@ impl EmailListener {
                     "an e-mail is not answered: its sender got too many answers"
                 );
             }
-            Ok(question) => self.inbox.accept(question).await,
+            Ok(question) => {
+                if !self.inbox.accept(question).await {
+                    return Err(EmailReadError::Stopped);
+                }
+            }
             Err(reason) => tracing::info!(uid = position.uid, %reason, "an e-mail is not answered"),
         }
         Ok(())

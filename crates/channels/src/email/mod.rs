@@ -115,6 +115,7 @@ impl Channel {
             rules,
             answer_limit: options.answers_per_hour.map(|most| Mutex::new(RateLimiter::new(most, HOUR))),
             store: options.store,
+            unsaved: Mutex::default(),
             idle_for: options.idle_for,
             poll_interval: options.poll_interval,
             backoff: options.backoff,

@@ -19,7 +19,7 @@ use crate::seen_messages::{RecentMessages, SeenMessages};
 use crate::sharing::ChannelSharing;
 use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
-use crate::types::ChannelError;
+use crate::types::{ChannelError, ChannelMessage};
 use crate::whatsapp;
 
 /// The options of [`Channel::gateway`].
@@ -102,7 +102,10 @@ struct GatewayListener {
 #[async_trait]
 impl Listener for GatewayListener {
     async fn listen(&self, stop: CancellationToken) {
-        self.inbox.resume(|message| !self.direct_channels.contains(&message.channel.as_str())).await;
+        let is_ours = |message: &ChannelMessage| !self.direct_channels.contains(&message.channel.as_str());
+        if stop.run_until_cancelled(self.inbox.resume(is_ours)).await.is_none() {
+            return;
+        }
         let gateway = &self.connector.address.socket;
         while !stop.is_cancelled() {
             self.status.note(Trigger::Connect);

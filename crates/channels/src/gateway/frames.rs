@@ -3,10 +3,11 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::inbox::FORWARDED;
 use crate::outgoing::Outgoing;
 use crate::types::ChannelMessage;
 
-/// Longer metadata is dropped.
+/// Longer metadata is dropped, except that someone else wrote the message.
 const MAX_METADATA_BYTES: usize = 16 << 10;
 
 #[derive(Deserialize)]
@@ -42,14 +43,21 @@ pub(crate) fn read(frame: &str) -> Result<ChannelMessage, String> {
         return Err("it has no content".to_owned());
     }
     let overhead = frame.len().saturating_sub(incoming.content.len());
-    let metadata = incoming.metadata.filter(|_| overhead <= MAX_METADATA_BYTES);
+    let mut metadata = incoming.metadata.unwrap_or_default();
+    if overhead > MAX_METADATA_BYTES {
+        let is_forwarded = metadata.contains_key(FORWARDED);
+        metadata = Map::new();
+        if is_forwarded {
+            metadata.insert(FORWARDED.to_owned(), true.into());
+        }
+    }
     Ok(ChannelMessage {
         channel: incoming.channel,
         sender: incoming.sender,
         content: incoming.content,
         message_id: incoming.message_id,
         conversation_id: incoming.conversation_id,
-        metadata: metadata.unwrap_or_default(),
+        metadata,
         ..ChannelMessage::default()
     })
 }
@@ -118,6 +126,10 @@ mod tests {
         let frame =
             json!({ "channel": "t", "content": "x", "metadata": { "blob": "y".repeat(MAX_METADATA_BYTES) } });
         assert_eq!(read(&frame.to_string()).unwrap().metadata, Map::new());
+        let mut forwarded = frame;
+        forwarded["metadata"][FORWARDED] = "Bob".into();
+        let kept = json!({ FORWARDED: true });
+        assert_eq!(Value::from(read(&forwarded.to_string()).unwrap().metadata), kept);
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct InboxLimits {
     pub file_bytes: usize,
     /// Conversations that are answered concurrently.
     pub concurrent: usize,
+    /// Replies that wait for another attempt while other conversations are answered. A further one holds up an answer.
+    pub waiting_replies: usize,
     /// How long a reply waits for a channel that is not connected.
     pub reply_timeout: Duration,
 }
@@ -33,6 +35,7 @@ impl Default for InboxLimits {
             bytes: 16 << 20,
             file_bytes: 64 << 20,
             concurrent: 16,
+            waiting_replies: 256,
             reply_timeout: Duration::from_secs(600),
         }
     }

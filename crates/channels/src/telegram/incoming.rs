@@ -133,7 +133,9 @@ impl Incoming {
         if is_group && !(answers_groups && self.is_for(bot, text)) {
             return None;
         }
-        let files = self.files();
+        let is_forwarded =
+            self.forward_origin.is_some() || self.forward_date.is_some() || self.via_bot.is_some();
+        let files = self.files(is_forwarded);
         let mut content = without_command(&without_mention(text, &bot.username)).to_owned();
         if content.is_empty() && files.is_empty() {
             let instead = if text.is_empty() { UNREADABLE } else { GREETING };
@@ -142,7 +144,7 @@ impl Incoming {
         let topic = self.message_thread_id.filter(|_| self.is_topic_message);
         let mut metadata = Map::new();
         metadata.insert("sender_name".to_owned(), from.name().into());
-        if self.forward_origin.is_some() || self.forward_date.is_some() || self.via_bot.is_some() {
+        if is_forwarded {
             metadata.insert(FORWARDED.to_owned(), true.into());
         }
         Some(ChannelMessage {
@@ -169,7 +171,7 @@ impl Incoming {
             })
     }
 
-    fn files(&self) -> Vec<ChannelFile> {
+    fn files(&self, is_forwarded: bool) -> Vec<ChannelFile> {
         let photo = self
             .photo
             .iter()
@@ -181,7 +183,10 @@ impl Incoming {
             file(name, attached.mime_type.as_deref().unwrap_or(media_type), &attached.file_id)
         };
         let document = self.document.as_ref().map(|document| attached(document, "document", ""));
-        let voice = self.voice.as_ref().map(|voice| attached(voice, "voice message", "audio/ogg"));
+        let voice = self.voice.as_ref().map(|voice| ChannelFile {
+            is_voice_message: !is_forwarded,
+            ..attached(voice, "voice message", "audio/ogg")
+        });
         let audio = self.audio.as_ref().map(|audio| attached(audio, "audio", "audio/mpeg"));
         photo.into_iter().chain(document).chain(voice).chain(audio).collect()
     }

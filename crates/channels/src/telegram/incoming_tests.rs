@@ -102,8 +102,19 @@ fn files_come_by_reference_and_of_a_picture_the_largest_that_is_not_too_large() 
         json!({ "document": { "file_id": "d", "file_name": "a.pdf", "mime_type": "application/pdf" } });
     let message = read(&update(document), &bot(), true).unwrap();
     assert_eq!((message.content.as_str(), message.files), ("", vec![file("a.pdf", "application/pdf", "d")]));
+    let audio = json!({ "audio": { "file_id": "a", "duration": 3, "file_name": "a.mp3" } });
+    let message = read(&update(audio), &bot(), true).unwrap();
+    assert_eq!(message.files, [file("a.mp3", "audio/mpeg", "a")]);
+}
+
+#[test]
+fn only_a_recording_that_is_not_forwarded_is_a_voice_message() {
     let voice = json!({ "voice": { "file_id": "v", "duration": 3, "mime_type": "audio/ogg" } });
-    let message = read(&update(voice), &bot(), true).unwrap();
+    let own = ChannelFile { is_voice_message: true, ..file("voice message", "audio/ogg", "v") };
+    assert_eq!(read(&update(voice.clone()), &bot(), true).unwrap().files, [own]);
+    let mut forwarded = voice;
+    forwarded["forward_origin"] = json!({ "type": "hidden_user" });
+    let message = read(&update(forwarded), &bot(), true).unwrap();
     assert_eq!(message.files, [file("voice message", "audio/ogg", "v")]);
 }
 

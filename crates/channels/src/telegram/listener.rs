@@ -40,7 +40,10 @@ pub(super) struct TelegramListener {
 #[async_trait]
 impl Listener for TelegramListener {
     async fn listen(&self, stop: CancellationToken) {
-        self.inbox.resume(|message| message.channel == CHANNEL).await;
+        let resumed = self.inbox.resume(|message| message.channel == CHANNEL);
+        if stop.run_until_cancelled(resumed).await.is_none() {
+            return;
+        }
         let mut delays = Backoff::default().delays();
         while !stop.is_cancelled() {
             let since = Instant::now();
@@ -87,7 +90,8 @@ impl TelegramListener {
             }
             let confirmed = offset;
             for update in &updates {
-                self.accept(update, &bot).await;
+                // A message that is not saved is not confirmed.
+                self.accept(update, &bot, stop).await?;
                 if let Some(number) = incoming::number(update) {
                     offset = Some(offset.unwrap_or(i64::MIN).max(number.saturating_add(1)));
                 }
@@ -100,9 +104,14 @@ impl TelegramListener {
         }
     }
 
-    async fn accept(&self, update: &serde_json::Value, bot: &TelegramBot) {
-        if let Some(message) = incoming::read(update, bot, self.answers_groups) {
-            self.inbox.accept(message).await;
-        }
+    /// Puts an update into the inbox; `None` if Hob stops before it is saved.
+    async fn accept(
+        &self,
+        update: &serde_json::Value,
+        bot: &TelegramBot,
+        stop: &CancellationToken,
+    ) -> Option<()> {
+        let Some(message) = incoming::read(update, bot, self.answers_groups) else { return Some(()) };
+        stop.run_until_cancelled(self.inbox.accept(message)).await?.then_some(())
     }
 }

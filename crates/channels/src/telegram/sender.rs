@@ -1,9 +1,11 @@
 //! Sends messages to Telegram: in pieces if they are long, and in the place of the preview if there is one.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -22,14 +24,19 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 /// How often a piece is sent if Telegram asks to wait.
 const ATTEMPTS: usize = 4;
 
+/// Messages whose first pieces are remembered.
+const MAX_BEGUN: usize = 1_000;
+
 pub(super) struct TelegramSender {
     api: Arc<TelegramApi>,
     previews: Arc<Previews>,
+    /// How many pieces of a message were sent before one was not, by its key. The next attempt continues there.
+    begun: Mutex<HashMap<String, usize>>,
 }
 
 impl TelegramSender {
     pub fn new(api: Arc<TelegramApi>) -> Self {
-        TelegramSender { api, previews: Arc::default() }
+        TelegramSender { api, previews: Arc::default(), begun: Mutex::default() }
     }
 
     /// Sends the first piece: in the place of the preview, else as a new message.
@@ -51,7 +58,7 @@ impl TelegramSender {
                 Ok(()) => return Ok(()),
                 Err(error) => {
                     self.previews.keep(&message.key, shown);
-                    return Err(error);
+                    return Err(repeatable(error));
                 }
             }
         }
@@ -60,6 +67,38 @@ impl TelegramSender {
 
     async fn send_piece(&self, body: &Value) -> Result<(), TelegramError> {
         patiently(|| self.api.send_message(body)).await.map(drop)
+    }
+
+    /// Why a message was not sent, of which so many pieces have arrived.
+    fn failed_after(&self, sent: usize, message: &Outgoing, error: &TelegramError) -> SendFailure {
+        match failure(error) {
+            failed if sent == 0 => failed,
+            SendFailure::NotSent(reason) if self.remember_begun(&message.key, sent) => {
+                SendFailure::NotSent(reason)
+            }
+            // Another attempt would send the first pieces again.
+            _ => SendFailure::Unknown(format!("only the beginning was sent: {error}")),
+        }
+    }
+
+    /// Returns whether there is room for it.
+    fn remember_begun(&self, key: &str, sent: usize) -> bool {
+        let mut begun = self.begun.lock();
+        let has_room = begun.len() < MAX_BEGUN;
+        if has_room {
+            begun.insert(key.to_owned(), sent);
+        }
+        has_room
+    }
+}
+
+/// The failure of an edit, which may be repeated even if it has arrived: otherwise the preview would stay without its end.
+fn repeatable(error: TelegramError) -> TelegramError {
+    match error {
+        TelegramError::Unreachable { reason, .. } | TelegramError::BadAnswer { reason } => {
+            TelegramError::Unreachable { reason, is_unsent: true }
+        }
+        other => other,
     }
 }
 
@@ -84,15 +123,17 @@ where
 impl MessageSender for TelegramSender {
     async fn deliver(&self, message: &Outgoing) -> Result<(), SendFailure> {
         let to = target(message)?;
-        let mut pieces = split(&message.content, MAX_UNITS).into_iter();
-        let Some(first) = pieces.next() else {
+        let pieces = split(&message.content, MAX_UNITS);
+        if pieces.is_empty() {
             return Err(SendFailure::Invalid("the text is empty".to_owned()));
-        };
-        self.send_first(to, first, message).await.map_err(|error| failure(&error))?;
-        for piece in pieces {
-            // The first piece has arrived, so none of them may be sent again.
-            let sent = self.send_piece(&message_body(to, piece, None)).await;
-            sent.map_err(|error| SendFailure::Unknown(format!("only the beginning was sent: {error}")))?;
+        }
+        let begun = self.begun.lock().remove(&message.key).unwrap_or(0);
+        for (number, piece) in pieces.into_iter().enumerate().skip(begun) {
+            let sent = match number {
+                0 => self.send_first(to, piece, message).await,
+                _ => self.send_piece(&message_body(to, piece, None)).await,
+            };
+            sent.map_err(|error| self.failed_after(number, message, &error))?;
         }
         Ok(())
     }
@@ -142,6 +183,9 @@ fn failure(error: &TelegramError) -> SendFailure {
 
 #[cfg(test)]
 mod tests {
+    use hob_testkit::{TELEGRAM_TOKEN, TelegramServer};
+    use serde_json::json;
+
     use super::*;
 
     fn to(channel: &str, conversation: Option<&str>) -> Option<String> {
@@ -164,6 +208,43 @@ mod tests {
         assert!(matches!(failure(&unreachable(true)), SendFailure::NotSent(_)));
         assert!(matches!(failure(&unreachable(false)), SendFailure::Unknown(_)));
         assert!(matches!(failure(&TelegramError::Token), SendFailure::Refused(_)));
+    }
+
+    /// A sender, and a message of which a preview is shown.
+    async fn with_preview(telegram: &TelegramServer, text: &str) -> (TelegramSender, Outgoing) {
+        let api = TelegramApi::new(&telegram.url(), TELEGRAM_TOKEN.to_owned().into()).unwrap();
+        let sender = TelegramSender::new(Arc::new(api));
+        let message = Outgoing::new("telegram:7", text, None).unwrap();
+        let shown = sender.api.send_message(&message_body(target(&message).unwrap(), "The …", None)).await;
+        sender.previews.keep(&message.key, shown.unwrap().message_id);
+        (sender, message)
+    }
+
+    #[tokio::test]
+    async fn a_preview_becomes_the_answer_although_an_edit_fails() {
+        let telegram = TelegramServer::start().await;
+        let (sender, message) = with_preview(&telegram, "The answer.").await;
+        let wait = json!({ "parameters": { "retry_after": 3_600 } });
+        for (status, more) in [(502, Value::Null), (500, Value::Null), (429, wait)] {
+            telegram.fail_next("editMessageText", status, more);
+            let failed = sender.deliver(&message).await;
+            assert!(matches!(failed, Err(SendFailure::NotSent(_))), "{status}: {failed:?}");
+        }
+        assert_eq!(sender.deliver(&message).await, Ok(()));
+        assert_eq!(telegram.shown(7), ["The answer."]);
+    }
+
+    #[tokio::test]
+    async fn a_long_answer_continues_after_the_piece_that_was_not_sent() {
+        let telegram = TelegramServer::start().await;
+        let (first, second) = ("a".repeat(MAX_UNITS), "b".repeat(10));
+        let (sender, message) = with_preview(&telegram, &format!("{first}\n\n{second}")).await;
+        telegram.fail_next("sendMessage", 429, json!({ "parameters": { "retry_after": 3_600 } }));
+        let failed = sender.deliver(&message).await;
+        assert!(matches!(failed, Err(SendFailure::NotSent(_))), "{failed:?}");
+        assert_eq!(sender.deliver(&message).await, Ok(()));
+        assert_eq!(telegram.shown(7), [first, second]);
+        assert!(sender.begun.lock().is_empty());
     }
 
     #[test]

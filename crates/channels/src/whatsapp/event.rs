@@ -46,6 +46,9 @@ pub(crate) struct Received {
     /// Whether the account of this session wrote it.
     #[serde(default)]
     pub from_me: bool,
+    /// Whether someone else wrote it.
+    #[serde(default)]
+    pub forwarded: bool,
 }
 
 /// A command to the subprocess.
@@ -80,6 +83,7 @@ mod tests {
             text: "hi".into(),
             message_id: "m".into(),
             from_me: false,
+            forwarded: true,
         };
         for (line, expected) in [
             (
@@ -92,7 +96,7 @@ mod tests {
             ),
             (r#"{"type":"qr","data":"2@x"}"#, Event::Qr { data: "2@x".into() }),
             (
-                r#"{"type":"message","jid":"4915@s.whatsapp.net","sender":"4915@s.whatsapp.net","text":"hi","message_id":"m"}"#,
+                r#"{"type":"message","jid":"4915@s.whatsapp.net","sender":"4915@s.whatsapp.net","text":"hi","message_id":"m","forwarded":true}"#,
                 Event::Message(message),
             ),
             (r#"{"type":"sent","id":"1"}"#, Event::Sent { id: "1".into() }),

@@ -12,8 +12,9 @@ const SCRIPT: &str = "bridge.mjs";
 const LOCK_FILE: &str = include_str!("../../../../bridges/whatsapp/package-lock.json");
 
 /// In the order in which they are written: what a script imports is there before it.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     ("message_age.mjs", include_str!("../../../../bridges/whatsapp/message_age.mjs")),
+    ("forwarded.mjs", include_str!("../../../../bridges/whatsapp/forwarded.mjs")),
     (SCRIPT, include_str!("../../../../bridges/whatsapp/bridge.mjs")),
     ("package.json", include_str!("../../../../bridges/whatsapp/package.json")),
     ("package-lock.json", LOCK_FILE),
@@ -69,6 +70,11 @@ impl WhatsappInstaller {
         FILES.iter().all(|(name, text)| is(name, text)) && is(COMPLETE, LOCK_FILE)
     }
 
+    /// Replaces the bridge of another version of Hob. Installs nothing where there is none.
+    pub async fn refresh(&self) -> Result<(), InstallError> {
+        if self.script().is_file() { self.install().await } else { Ok(()) }
+    }
+
     /// Installs what is missing. Continues after an interruption.
     pub async fn install(&self) -> Result<(), InstallError> {
         if self.is_complete() {
@@ -122,6 +128,23 @@ mod tests {
     fn the_lock_file_has_the_pinned_version_and_no_registry() {
         assert!(!LOCK_FILE.contains("\"resolved\""));
         assert!(LOCK_FILE.contains("\"@whiskeysockets/baileys\": \"7.0.0-rc14\""));
+    }
+
+    #[tokio::test]
+    async fn a_bridge_of_another_version_is_replaced_and_none_is_installed_unasked() {
+        let root = tempfile::tempdir().unwrap();
+        let installer = WhatsappInstaller {
+            npm: root.path().join("no-npm"),
+            ..WhatsappInstaller::new(root.path().join("bridge"))
+        };
+        installer.refresh().await.unwrap();
+        assert!(!installer.directory.exists());
+        // Its packages are those of this version, so nothing is downloaded.
+        std::fs::create_dir(&installer.directory).unwrap();
+        std::fs::write(installer.directory.join(COMPLETE), LOCK_FILE).unwrap();
+        std::fs::write(installer.script(), "// of an older Hob").unwrap();
+        installer.refresh().await.unwrap();
+        assert!(installer.is_complete());
     }
 
     #[tokio::test]

@@ -39,6 +39,8 @@ pub use process::{WhatsappProgram, WhatsappStartError};
 #[derive(Clone)]
 pub struct WhatsappOptions {
     pub program: WhatsappProgram,
+    /// Replaces the bridge of another version of Hob before the program starts; `None` leaves the program as it is.
+    pub installer: Option<WhatsappInstaller>,
     pub assistant_name: String,
     pub assistant_has_own_number: bool,
     /// The first wait before a dead subprocess is restarted. The next ones double.
@@ -58,6 +60,7 @@ impl WhatsappOptions {
     pub fn new(program: WhatsappProgram) -> Self {
         WhatsappOptions {
             program,
+            installer: None,
             assistant_name: "Hob".to_owned(),
             assistant_has_own_number: false,
             restart_delay: Duration::from_secs(1),
@@ -92,10 +95,11 @@ impl Channel {
             inbox,
             status: status.clone(),
         };
-        let (program, restart_delay) = (options.program, options.restart_delay);
+        let (program, installer) = (options.program, options.installer);
         Channel::new(parts, |inbox| WhatsappSupervisor {
             program,
-            restart_delay,
+            installer,
+            restart_delay: options.restart_delay,
             mention_rule,
             status,
             sender,

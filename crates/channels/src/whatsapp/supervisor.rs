@@ -7,17 +7,19 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use hob_core::Backoff;
 use hob_process::{Supervised, supervise};
+use serde_json::Map;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::event::{self, Event, Order, Received, ReportedStatus};
+use super::install::{InstallError, WhatsappInstaller};
 use super::jid::{self, CHANNEL};
 use super::link_code::LinkCode;
 use super::mention::MentionRule;
 use super::process::{Lines, Process, Session, WhatsappProgram, WhatsappStartError};
 use super::sender::WhatsappSender;
-use crate::inbox::Inbox;
+use crate::inbox::{FORWARDED, Inbox};
 use crate::listener::Listener;
 use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
@@ -28,6 +30,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// Owns the subprocess from its first start to the end.
 pub(super) struct WhatsappSupervisor {
     pub program: WhatsappProgram,
+    pub installer: Option<WhatsappInstaller>,
     pub restart_delay: Duration,
     pub mention_rule: MentionRule,
     pub status: StatusCell,
@@ -39,13 +42,23 @@ pub(super) struct WhatsappSupervisor {
 #[async_trait]
 impl Listener for WhatsappSupervisor {
     async fn listen(&self, stop: CancellationToken) {
-        self.inbox.resume(|message| message.channel == CHANNEL).await;
+        let resumed = self.inbox.resume(|message| message.channel == CHANNEL);
+        if stop.run_until_cancelled(resumed).await.is_none() {
+            return;
+        }
         let backoff = Backoff { first: self.restart_delay, longest: LONGEST_DELAY };
         supervise(self, backoff, &stop).await;
     }
 }
 
 impl WhatsappSupervisor {
+    async fn refresh(&self) -> Result<(), InstallError> {
+        match &self.installer {
+            Some(installer) => installer.refresh().await,
+            None => Ok(()),
+        }
+    }
+
     fn start(&self) -> Result<(Session, Process, Lines), WhatsappStartError> {
         let session = Session::claim(&self.program.auth_dir)?;
         let (process, lines) = Process::spawn(&self.program)?;
@@ -64,7 +77,12 @@ impl WhatsappSupervisor {
             tokio::select! {
                 () = stop.cancelled() => break None,
                 line = lines.next() => match line {
-                    Some(Ok(line)) => self.handle_line(&line).await,
+                    Some(Ok(line)) => {
+                        // A message may wait for the database.
+                        if stop.run_until_cancelled(self.handle_line(&line)).await.is_none() {
+                            break None;
+                        }
+                    }
                     Some(Err(error)) => break Some(format!("its output cannot be read: {error}")),
                     None => break Some(process.ended().await),
                 },
@@ -121,6 +139,10 @@ impl WhatsappSupervisor {
         let Some(asked) = self.mention_rule.question(&received.text, is_group, received.from_me) else {
             return;
         };
+        let mut metadata = Map::new();
+        if received.forwarded {
+            metadata.insert(FORWARDED.to_owned(), true.into());
+        }
         let message = ChannelMessage {
             channel: CHANNEL.to_owned(),
             sender: received.sender,
@@ -128,6 +150,7 @@ impl WhatsappSupervisor {
             message_id: received.message_id,
             conversation_id: received.jid,
             is_group,
+            metadata,
             ..ChannelMessage::default()
         };
         self.inbox.accept(message).await;
@@ -136,6 +159,16 @@ impl WhatsappSupervisor {
 
 impl Supervised for &WhatsappSupervisor {
     async fn run(&mut self, stop: &CancellationToken) -> Duration {
+        match stop.run_until_cancelled(self.refresh()).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                if self.status.problem(Trigger::RuntimeMissing, &error.to_string()) {
+                    tracing::error!(%error, "cannot update the WhatsApp bridge");
+                }
+                return Duration::ZERO;
+            }
+            None => return Duration::ZERO,
+        }
         let (session, process, lines) = match self.start() {
             Ok(started) => started,
             Err(error) => {

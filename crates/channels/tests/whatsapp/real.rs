@@ -13,7 +13,7 @@ use crate::support::{WAIT_LIMIT, node, part};
 /// The scripts beside their packages, as `hob channel login whatsapp` lays them out.
 fn installed(directory: &Path) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bridges/whatsapp");
-    for script in ["message_age.mjs", "bridge.mjs"] {
+    for script in ["message_age.mjs", "forwarded.mjs", "bridge.mjs"] {
         std::fs::copy(sources.join(script), directory.join(script)).unwrap();
     }
     #[cfg(unix)]
@@ -56,10 +56,14 @@ async fn ends_by_itself(program: &WhatsappProgram) -> bool {
 /// What needs no connection is tested without one, in Node.js.
 #[test]
 fn the_scripts_of_the_bridge_pass_their_tests() {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/whatsapp/message_age.test.mjs");
-    let ran = std_command(node(), &[Need::Basics]).arg("--test").arg(tests).output().unwrap();
-    let output = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{output}");
-    let expected = "messages that are older than ten minutes are skipped";
-    assert!(output.contains(expected), "the tests did not run: {output}");
+    for (file, expected) in [
+        ("message_age.test.mjs", "messages that are older than ten minutes are skipped"),
+        ("forwarded.test.mjs", "messages that were passed on are recognised"),
+    ] {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/whatsapp").join(file);
+        let ran = std_command(node(), &[Need::Basics]).arg("--test").arg(tests).output().unwrap();
+        let output = String::from_utf8_lossy(&ran.stdout);
+        assert!(ran.status.success(), "{output}");
+        assert!(output.contains(expected), "the tests did not run: {output}");
+    }
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use hob_channels::whatsapp::{
     LinkState, LoginError, LoginStep, WhatsappInstaller, WhatsappLinking, WhatsappProgram, login,
 };
 use hob_channels::{Channel, ChannelOptions, ChannelService, WhatsappOptions};
-use hob_channels::{ChannelError, ChannelStatus};
+use hob_channels::{ChannelError, ChannelMessage, ChannelStatus, HandlerResult, LiveReply, MessageHandler};
 use hob_core::Ask;
 use hob_testkit::{EngineAsk, ScriptedEngine};
 use serde_json::json;
@@ -32,6 +33,27 @@ async fn messages_with_the_name_are_answered_and_private_messages_stay_private()
         ]
     );
     assert_eq!(whatsapp.status(), ChannelStatus::Disconnected);
+}
+
+/// Says whether a message counts as that of someone else.
+struct TellsOrigin;
+
+#[async_trait]
+impl MessageHandler for TellsOrigin {
+    async fn handle(&self, message: &ChannelMessage, _live: &dyn LiveReply) -> HandlerResult {
+        Ok(Some(format!("{}: {:?}", message.content, message.metadata.get("forwarded"))))
+    }
+}
+
+#[tokio::test]
+async fn a_forwarded_message_is_noted_as_such() {
+    let script = Script::new("connected(); message('Hob, a'); message('Hob, b', { forwarded: true });");
+    let whatsapp = Channel::whatsapp(script.options());
+    whatsapp.on_message(Arc::new(TellsOrigin));
+    whatsapp.connect().await;
+    until("two answers", || script.sent().len() == 2).await;
+    whatsapp.close().await;
+    assert_eq!(script.sent(), ["Hob: a: None", "Hob: b: Some(Bool(true))"]);
 }
 
 #[tokio::test]
@@ -252,6 +274,20 @@ async fn an_account_is_linked_while_the_channel_is_off() {
     until("a code", || linking.state() == LinkState::Scan("2@code".into())).await;
     std::fs::write(script.directory.path().join("scanned"), "").unwrap();
     until("the scan", || linking.state() == LinkState::Linked).await;
+}
+
+#[tokio::test]
+async fn the_bridge_of_another_version_is_replaced_before_it_starts() {
+    let script = Script::new("");
+    let installer = installed(&script);
+    std::fs::write(installer.script(), "process.exit(1); // of an older Hob").unwrap();
+    let program =
+        WhatsappProgram { node: "/nowhere/node".into(), script: installer.script(), ..script.program() };
+    let options = WhatsappOptions { installer: Some(installer.clone()), ..WhatsappOptions::new(program) };
+    let whatsapp = Channel::whatsapp(options);
+    assert_eq!(whatsapp.connect().await, ChannelStatus::Error, "there is no Node.js");
+    whatsapp.close().await;
+    assert!(installer.is_complete());
 }
 
 #[tokio::test]

@@ -203,7 +203,7 @@ async fn linking_whatsapp_installs_the_bridge_and_shows_the_code() {
     assert!(ran.stdout.ends_with("WhatsApp is linked.\n"), "{}", ran.stdout);
     assert!(ran.stderr.contains("enabled = true"), "{}", ran.stderr);
     let installed = home.directory().join("bridges/whatsapp");
-    for file in ["bridge.mjs", "message_age.mjs", "package-lock.json"] {
+    for file in ["bridge.mjs", "message_age.mjs", "forwarded.mjs", "package-lock.json"] {
         assert!(installed.join(file).is_file(), "{file}");
     }
     let arguments = std::fs::read_to_string(installed.join("npm-arguments")).expect("npm ran there");

@@ -229,6 +229,15 @@ fn a_wide_table_with_short_rows_costs_no_more_than_its_text() {
 }
 
 #[test]
+fn e_mails_nested_deep_are_read_up_to_the_first() {
+    let nested = "Content-Type: message/rfc822\n\n".repeat(200_000);
+    let mail = format!("From: a@example.org\nSubject: Outer\n{nested}Hi\n");
+    assert_eq!(read_as("a.eml", mail.as_bytes()).unwrap().title.as_deref(), Some("Outer"));
+    let mailbox = format!("From a Mon\n{mail}");
+    assert_eq!(read_as("a.mbox", mailbox.as_bytes()).unwrap().blocks[0].text, "Outer");
+}
+
+#[test]
 fn broken_documents_are_errors_that_say_so() {
     assert!(
         sentence("a.docx", b"no archive").starts_with("the file is broken: it is not a readable DOCX file")

@@ -1,5 +1,6 @@
 //! E-mail: sender, recipients, date, subject and text. Attachments are named and not read.
 
+use hob_text::flat_mail::{flattened, unflattened};
 use mail_parser::{Address, Encoding, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 
 use super::draft::{Draft, Lines};
@@ -18,7 +19,8 @@ const MAX_SUBJECT: usize = 300;
 const NO_SUBJECT: &str = "(no subject)";
 
 pub fn read(bytes: &[u8], limits: &ReadLimits) -> Result<Document, ReadError> {
-    let message = parsed(bytes)
+    let flat = flattened(bytes);
+    let message = parsed(&flat)
         .ok_or_else(|| ReadError::Broken { reason: "it has no header of an e-mail".to_owned() })?;
     let mut draft = Draft::new(PositionUnit::Line, limits);
     draft.title(message.subject().unwrap_or_default());
@@ -33,7 +35,8 @@ pub fn append(
     limits: &ReadLimits,
     draft: &mut Draft,
 ) -> Result<bool, ReadError> {
-    let Some(message) = parsed(bytes) else { return Ok(false) };
+    let flat = flattened(bytes);
+    let Some(message) = parsed(&flat) else { return Ok(false) };
     let subject = message.subject().map(folded).filter(|subject| !subject.is_empty());
     let heading: String = subject.as_deref().unwrap_or(NO_SUBJECT).chars().take(MAX_SUBJECT).collect();
     draft.push(BlockKind::Heading(1), &heading, (first_line, first_line))?;
@@ -41,8 +44,9 @@ pub fn append(
     Ok(true)
 }
 
-fn parsed(bytes: &[u8]) -> Option<Message<'_>> {
-    MessageParser::default().parse(bytes).filter(|message| !message.headers().is_empty())
+/// Parses a message in which none is nested: the parser recurses over those.
+fn parsed(flat: &[u8]) -> Option<Message<'_>> {
+    MessageParser::default().parse(flat).filter(|message| !message.headers().is_empty())
 }
 
 /// Adds the header, the text and the names of the attachments.
@@ -95,11 +99,13 @@ fn addresses(header: &Address) -> Option<String> {
 fn body(part: &MessagePart, first: u32, limits: &ReadLimits, draft: &mut Draft) -> Result<(), ReadError> {
     match &part.body {
         // Unencoded text has the lines of the file; encoded text has only the first.
-        PartType::Text(text) => plain::paragraphs(text, first, |paragraph, (line, end_line)| {
-            let place = if part.encoding == Encoding::None { (line, end_line) } else { (first, first) };
-            draft.push(BlockKind::Paragraph, paragraph, place)
-        }),
-        PartType::Html(page) => html::append(page, limits, draft, |_| first),
+        PartType::Text(text) => {
+            plain::paragraphs(&unflattened(text), first, |paragraph, (line, end_line)| {
+                let place = if part.encoding == Encoding::None { (line, end_line) } else { (first, first) };
+                draft.push(BlockKind::Paragraph, paragraph, place)
+            })
+        }
+        PartType::Html(page) => html::append(&unflattened(page), limits, draft, |_| first),
         _ => Ok(()),
     }
 }
