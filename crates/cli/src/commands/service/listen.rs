@@ -214,7 +214,8 @@ mod tests {
 
     #[test]
     fn the_file_of_keys_is_read_as_systemd_does() {
-        let text = "# a comment\n; another\n\nHOB_API_KEY = \"a=b\"\nHF_TOKEN='c'\nOPENAI_API_KEY=\nnothing\n";
+        let text =
+            "# a comment\n; another\n\nHOB_API_KEY = \"a=b\"\nHF_TOKEN='c'\nOPENAI_API_KEY=\nnothing\n";
         let expected = [("HF_TOKEN", "c"), ("HOB_API_KEY", "a=b"), ("OPENAI_API_KEY", "")];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(keys_in(text), BTreeMap::from(expected));

@@ -60,8 +60,9 @@ impl PostgresTelemetryStore {
 
     /// Whether there is an answer of `engine`. Migrates nothing, and fails if the tables are too old. Blocks.
     pub fn has_answered(&self, engine: &str) -> DbResult<bool> {
-        let answered =
-            self.database.peek("telemetry_series", |transaction| served::has_answered(transaction, engine))?;
+        let answered = self
+            .database
+            .peek("telemetry_series", |transaction| served::has_answered(transaction, engine))?;
         Ok(answered.unwrap_or(false))
     }
 
