@@ -11,6 +11,7 @@ use hob_engines::selection::{NoEngine, RejectionReason};
 use hob_tasks::TaskError;
 
 use crate::engine_advice;
+use crate::model_advice;
 use crate::output;
 use crate::output::style::BAD;
 
@@ -114,10 +115,9 @@ fn remedy(error: &EngineError) -> Option<String> {
         EngineError::Timeout { engine, .. } => {
             Some(format!("It may still be loading the model: try again, or raise [engine.{engine}] timeout"))
         }
-        EngineError::ModelNotFound { engine, model, .. } if engine == "ollama" => {
-            Some(format!("Download it with 'hob model pull {model}', or see 'hob model list'"))
+        EngineError::ModelNotFound { engine, model, available } => {
+            Some(model_advice::how_to_get(engine, model, available))
         }
-        EngineError::ModelNotFound { .. } => Some("See 'hob model list'".to_owned()),
         EngineError::Refused { engine, status: 401 | 403, .. } => Some(match engine.as_str() {
             cloud if cloud.starts_with("cloud") => "Check the provider's key in the environment".to_owned(),
             engine => format!("Check [engine.{engine}] api_key"),

@@ -324,8 +324,14 @@ async fn the_error_for_an_unknown_model_lists_the_available_ones() {
     let ollama = fakes::ollama().await;
     let ran = home(&ollama).run(&["ask", "-m", "nope", "q"]).await;
     let stderr = "error: ollama has no model 'nope'; it has smollm2:latest, smollm2-tools:latest. \
-                  Download it with 'hob model pull nope', or see 'hob model list'.\n";
+                  See 'hob model list', or 'hob model list --available' for models to download.\n";
     assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr: stderr.into() });
+    let known = home(&ollama).run(&["ask", "-m", "qwen3:8b", "q"]).await;
+    assert!(
+        known.stderr.contains(". Download it with 'hob model pull qwen3:8b', or see"),
+        "{}",
+        known.stderr
+    );
 }
 
 #[tokio::test]
