@@ -22,9 +22,9 @@ pub use lists::ToolTable;
 pub use provider::AnswerProvider;
 pub use question::{AskMessage, AskQuestion, AskRole, AskingCommand};
 pub use server_link::{FoundServer, ServerLink, find_server};
-pub use server_messages::ServerInfo;
 #[cfg(feature = "server")]
-pub use server_messages::{MAX_REQUEST_BYTES, PROTOCOL, ServerRequest, ServerVersion, VERSION};
+pub use server_messages::{MAX_REQUEST_BYTES, PROTOCOL, ServerVersion, VERSION};
+pub use server_messages::{ServerInfo, ServerRequest};
 #[cfg(feature = "server")]
 pub use task_run::run_task;
 pub use task_run::{EndedTaskRun, TaskRunEvent, TaskRunEvents, TaskRunRequest};
