@@ -39,7 +39,11 @@ pub fn run(word: OllamaWord, verbose: u8) -> Result<ExitCode> {
         OllamaWord::List { json } => model::run(ModelCommand::List { available: false, json }),
         OllamaWord::Pull { model, offline } => model::run(ModelCommand::Pull { model, offline }),
         OllamaWord::Show { model, json } => model::run(ModelCommand::Info { model, json }),
-        OllamaWord::Stop { model } => block_on(stop(&model)),
+        OllamaWord::Stop { model: Some(model) } => block_on(stop(&model)),
+        OllamaWord::Stop { model: None } => bail!(
+            "'hob stop MODEL' removes a model from memory. To stop the server, press Ctrl-C where 'hob serve' runs, or use \
+             'hob service stop' for a service."
+        ),
         OllamaWord::Rm { model } => model::run(ModelCommand::Rm { model }),
     }
 }

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::fakes::{self, END, STREAMED, WHOLE, piece};
+#[cfg(target_os = "linux")]
+use crate::home::finish;
 use crate::home::{Home, NOWHERE, Ran, engines_config};
 use crate::terminal::Terminal;
 
@@ -37,6 +39,14 @@ async fn an_answer_streams_to_stdout_and_ends_with_a_newline() {
         (&json!(0.5), &json!(9))
     );
     assert_eq!(asked["stream"], true);
+}
+
+#[tokio::test]
+async fn a_question_needs_no_quotes() {
+    let ollama = fakes::ollama().await;
+    let ran = home(&ollama).run(&["ask", "why", "is", "-t", "0", "the", "sky", "blue"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(asked(&ollama)["messages"], json!([{ "role": "user", "content": "why is the sky blue" }]));
 }
 
 #[tokio::test]
@@ -435,4 +445,18 @@ async fn an_engine_without_models_says_how_to_get_one() {
         "{}",
         ran.stderr
     );
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_directory_that_cannot_be_written_is_one_sentence() {
+    let ollama = fakes::ollama().await;
+    let home = home(&ollama);
+    let path = home.directory().display().to_string();
+    let sandbox = ["--dev-bind", "/", "/", "--ro-bind", &path, &path, "--"];
+    let ran = finish(home.hob_under("bwrap", &sandbox, &["ask", "Capital?"])).await;
+    assert_eq!((ran.code, ran.stdout), (Some(0), format!("{STREAMED}\n")));
+    let sentence = "warning: this call is not recorded, because Hob cannot write to its database. 'hob doctor' shows why.\n";
+    assert_eq!(ran.stderr.matches(sentence).count(), 1, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("WARN"), "{}", ran.stderr);
 }
