@@ -31,8 +31,15 @@ fn is_closed_pipe(error: &Error) -> bool {
 
 /// The error as text, with a hint where there is one.
 pub fn explain(error: &Error) -> String {
-    if let Some(OpenError::NoEngine(none)) = error.downcast_ref() {
-        return explain_no_engine(none);
+    match error.downcast_ref() {
+        Some(OpenError::NoEngine(none)) => return explain_no_engine(none),
+        Some(OpenError::DownloadRefused(none)) => {
+            return format!(
+                "{}\nWithout --offline, Hob would download a small built-in model and answer with it.",
+                explain_no_engine(none)
+            );
+        }
+        _ => {}
     }
     let engine = match error.downcast_ref() {
         Some(OpenError::Engine(engine)) => Some(engine),

@@ -64,6 +64,8 @@ async fn a_configuration_without_engines_still_answers() {
     assert!(ran.stdout.contains("hob serve") && !ran.stdout.contains("hob init"), "{}", ran.stdout);
     let ran = home.run(&["ask", "--offline", "Hello"]).await;
     assert!(ran.code == Some(1) && ran.stderr.starts_with("error: vllm is configured at "), "{ran:?}");
+    let cause = "\nWithout --offline, Hob would download a small built-in model and answer with it.\n";
+    assert!(ran.stderr.ends_with(cause), "{ran:?}");
 
     let question = ["ask", "-t", "0", "--max-tokens", "8", "Say hello."];
     let mut command = home.hob(&question);
