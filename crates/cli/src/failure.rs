@@ -51,6 +51,10 @@ pub fn explain(error: &Error) -> String {
     let happened = with_causes(error);
     let remedy = match error.downcast_ref() {
         Some(OpenError::Managed(managed)) => Some(remedy_of_managed(managed).to_owned()),
+        Some(OpenError::FirstRun(_)) if is_unwritable(error) => Some(
+            "Make Hob's directory writable, or set HOB_HOME to a directory that you own; or start an engine"
+                .to_owned(),
+        ),
         Some(OpenError::FirstRun(_)) => {
             Some("Or start an engine; 'hob doctor' shows where Hob looks for one".to_owned())
         }
@@ -83,7 +87,23 @@ fn with_causes(error: &Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text
+    without_temporary_names(&text)
+}
+
+/// Whether a file or directory may not be written.
+fn is_unwritable(error: &Error) -> bool {
+    let mut kinds = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    kinds.any(|kind| matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem))
+}
+
+/// The library for temporary files adds their names to errors. Users do not know these files.
+fn without_temporary_names(text: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), text);
+    while let Some((before, behind)) = rest.split_once(" at path \"") {
+        plain.push_str(before);
+        rest = behind.split_once('"').map_or("", |(_, rest)| rest);
+    }
+    plain + rest
 }
 
 fn explain_no_engine(none: &NoEngine) -> String {
@@ -162,6 +182,7 @@ fn remedy_of_managed(error: &ManagedError) -> &'static str {
 mod tests {
     use anyhow::{Context, anyhow};
     use hob_engines::selection::RejectedEngine;
+    use hob_models::PullError;
 
     use super::*;
 
@@ -226,6 +247,25 @@ mod tests {
     fn each_cause_appears_once() {
         let error = anyhow!("disk full").context("cannot write a.toml: disk full").context("no luck");
         assert_eq!(explain(&error), "no luck: cannot write a.toml: disk full");
+    }
+
+    #[test]
+    fn names_of_temporary_files_are_not_shown() {
+        let error = tempfile::tempdir_in("/nonexistent").expect_err("no directory");
+        assert!(error.to_string().contains("at path"), "{error}");
+        let error = Error::from(error).context("cannot write a.zip");
+        assert_eq!(explain(&error), "cannot write a.zip: No such file or directory (os error 2)");
+    }
+
+    #[test]
+    fn a_model_that_cannot_be_saved_says_which_directory_to_use() {
+        let source = io::Error::from(io::ErrorKind::PermissionDenied);
+        let unwritable = PullError::Io { path: "/srv/hob/models".into(), doing: "written", source };
+        assert_eq!(
+            explain(&OpenError::FirstRun(unwritable).into()),
+            "no engine is running, and the starter model cannot be downloaded: /srv/hob/models cannot be written (permission \
+             denied). Make Hob's directory writable, or set HOB_HOME to a directory that you own; or start an engine."
+        );
     }
 
     #[test]

@@ -223,7 +223,7 @@ async fn a_document_that_cannot_be_read_is_an_error() {
     for (file, said) in [
         (path("a.bin"), "the file is binary, not text"),
         (path("empty.txt"), "empty.txt has no text."),
-        (path("missing.txt"), "cannot read the file"),
+        (path("missing.txt"), "missing.txt: No such file or directory"),
     ] {
         let ran = home.run(&["ask", "-f", &file, "What is this?"]).await;
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{file}");
