@@ -131,21 +131,21 @@ async fn find_answering_engine(config: &Config, home: &Path) -> Result<Answering
 }
 
 /// The engine and the model of the running server, which may have been started with other settings than those of the file.
-struct RunningModel {
+struct ServerDefault {
     engine: String,
     model: String,
 }
 
 /// `None` if there is no server, or if it has no model.
-async fn served_model(home: &Path) -> Option<RunningModel> {
+async fn served_model(home: &Path) -> Option<ServerDefault> {
     let FoundServer::Server(link) = find_server(home).await else { return None };
     let model = link.request(&ServerRequest::DefaultModel).await.ok()?;
-    Some(RunningModel { engine: link.info.engine, model })
+    Some(ServerDefault { engine: link.info.engine, model })
 }
 
 impl AnsweringEngine {
     /// The same with the model that the running server answers with.
-    fn serving(self, served: RunningModel) -> Self {
+    fn serving(self, served: ServerDefault) -> Self {
         match self {
             AnsweringEngine::Engine { key, address, model } if key == served.engine => {
                 let is_known = model.name() == Some(served.model.as_str());
