@@ -76,6 +76,9 @@ pub enum OpenError {
     Storage(#[from] StorageError),
     #[error(transparent)]
     NoEngine(#[from] NoEngine),
+    /// The same, where only [`FirstRun::Refuse`] keeps Hob from downloading a model.
+    #[error(transparent)]
+    DownloadRefused(NoEngine),
     #[error(transparent)]
     Managed(#[from] ManagedError),
     #[error(transparent)]
@@ -404,15 +407,20 @@ async fn first_run(
     database: &Storage,
     tried: Vec<RejectedEngine>,
 ) -> Result<SelectedEngine, OpenError> {
-    if let FirstRun::Fetch(progress) = &wishes.first_run
-        && wishes.engine.is_none()
-        && !is_default_missed(config, database)
-        && let Some(engine) =
-            local_models::fetch_first_model(config, home, wishes.offer.as_ref(), Arc::clone(progress)).await?
-    {
-        return Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } });
+    let none = NoEngine::NoneHealthy { tried };
+    if wishes.engine.is_some() || is_default_missed(config, database) {
+        return Err(none.into());
     }
-    Err(NoEngine::NoneHealthy { tried }.into())
+    let FirstRun::Fetch(progress) = &wishes.first_run else {
+        let has_engine = local_models::engine(config, home).is_some();
+        return Err(if has_engine { OpenError::DownloadRefused(none) } else { none.into() });
+    };
+    match local_models::fetch_first_model(config, home, wishes.offer.as_ref(), Arc::clone(progress)).await? {
+        Some(engine) => {
+            Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } })
+        }
+        None => Err(none.into()),
+    }
 }
 
 /// The fallback for the default model.

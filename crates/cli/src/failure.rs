@@ -11,6 +11,7 @@ use hob_engines::selection::{NoEngine, RejectionReason};
 use hob_tasks::TaskError;
 
 use crate::engine_advice;
+use crate::model_advice;
 use crate::output;
 use crate::output::style::BAD;
 
@@ -30,8 +31,15 @@ fn is_closed_pipe(error: &Error) -> bool {
 
 /// The error as text, with a hint where there is one.
 pub fn explain(error: &Error) -> String {
-    if let Some(OpenError::NoEngine(none)) = error.downcast_ref() {
-        return explain_no_engine(none);
+    match error.downcast_ref() {
+        Some(OpenError::NoEngine(none)) => return explain_no_engine(none),
+        Some(OpenError::DownloadRefused(none)) => {
+            return format!(
+                "{}\nWithout --offline, Hob would download a small built-in model and answer with it.",
+                explain_no_engine(none)
+            );
+        }
+        _ => {}
     }
     let engine = match error.downcast_ref() {
         Some(OpenError::Engine(engine)) => Some(engine),
@@ -43,6 +51,10 @@ pub fn explain(error: &Error) -> String {
     let happened = with_causes(error);
     let remedy = match error.downcast_ref() {
         Some(OpenError::Managed(managed)) => Some(remedy_of_managed(managed).to_owned()),
+        Some(OpenError::FirstRun(_)) if is_unwritable(error) => Some(
+            "Make Hob's directory writable, or set HOB_HOME to a directory that you own; or start an engine"
+                .to_owned(),
+        ),
         Some(OpenError::FirstRun(_)) => {
             Some("Or start an engine; 'hob doctor' shows where Hob looks for one".to_owned())
         }
@@ -75,7 +87,23 @@ fn with_causes(error: &Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text
+    without_temporary_names(&text)
+}
+
+/// Whether a file or directory may not be written.
+fn is_unwritable(error: &Error) -> bool {
+    let mut kinds = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    kinds.any(|kind| matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem))
+}
+
+/// The library for temporary files adds their names to errors. Users do not know these files.
+fn without_temporary_names(text: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), text);
+    while let Some((before, behind)) = rest.split_once(" at path \"") {
+        plain.push_str(before);
+        rest = behind.split_once('"').map_or("", |(_, rest)| rest);
+    }
+    plain + rest
 }
 
 fn explain_no_engine(none: &NoEngine) -> String {
@@ -114,10 +142,9 @@ fn remedy(error: &EngineError) -> Option<String> {
         EngineError::Timeout { engine, .. } => {
             Some(format!("It may still be loading the model: try again, or raise [engine.{engine}] timeout"))
         }
-        EngineError::ModelNotFound { engine, model, .. } if engine == "ollama" => {
-            Some(format!("Download it with 'hob model pull {model}', or see 'hob model list'"))
+        EngineError::ModelNotFound { engine, model, available } => {
+            Some(model_advice::how_to_get(engine, model, available))
         }
-        EngineError::ModelNotFound { .. } => Some("See 'hob model list'".to_owned()),
         EngineError::Refused { engine, status: 401 | 403, .. } => Some(match engine.as_str() {
             cloud if cloud.starts_with("cloud") => "Check the provider's key in the environment".to_owned(),
             engine => format!("Check [engine.{engine}] api_key"),
@@ -156,6 +183,7 @@ fn remedy_of_managed(error: &ManagedError) -> &'static str {
 mod tests {
     use anyhow::{Context, anyhow};
     use hob_engines::selection::RejectedEngine;
+    use hob_models::PullError;
 
     use super::*;
 
@@ -230,6 +258,25 @@ mod tests {
     fn each_cause_appears_once() {
         let error = anyhow!("disk full").context("cannot write a.toml: disk full").context("no luck");
         assert_eq!(explain(&error), "no luck: cannot write a.toml: disk full");
+    }
+
+    #[test]
+    fn names_of_temporary_files_are_not_shown() {
+        let error = tempfile::tempdir_in("/nonexistent").expect_err("no directory");
+        assert!(error.to_string().contains("at path"), "{error}");
+        let error = Error::from(error).context("cannot write a.zip");
+        assert_eq!(explain(&error), "cannot write a.zip: No such file or directory (os error 2)");
+    }
+
+    #[test]
+    fn a_model_that_cannot_be_saved_says_which_directory_to_use() {
+        let source = io::Error::from(io::ErrorKind::PermissionDenied);
+        let unwritable = PullError::Io { path: "/srv/hob/models".into(), doing: "written", source };
+        assert_eq!(
+            explain(&OpenError::FirstRun(unwritable).into()),
+            "no engine is running, and the starter model cannot be downloaded: /srv/hob/models cannot be written (permission \
+             denied). Make Hob's directory writable, or set HOB_HOME to a directory that you own; or start an engine."
+        );
     }
 
     #[test]

@@ -5,11 +5,15 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::args::{Args, CliCommand};
+use crate::args::{Args, CliCommand, SchedulerCommand};
 use crate::output::screen::{self, LogLines};
 
 /// Sets the log filter in detail, such as `hob_engines=trace`, and overrides `-v`.
 const VARIABLE: &str = "HOB_LOG";
+
+/// No lines about records that cannot be written.
+const RECORDING_OFF: &str =
+    "hob_telemetry::service=error,hob_telemetry::writer=error,hob_db::batch_writer=error";
 
 pub fn start(args: &Args) -> Result<()> {
     let directives = match std::env::var(VARIABLE) {
@@ -19,6 +23,10 @@ pub fn start(args: &Args) -> Result<()> {
             && matches!(args.command, Some(CliCommand::Channel(_) | CliCommand::Doctor(_))) =>
         {
             "error".to_owned()
+        }
+        // These end with one sentence if a call could not be recorded.
+        _ if args.verbose == 0 && is_question(args.command.as_ref()) => {
+            format!("{},{RECORDING_OFF}", directives(0))
         }
         _ => directives(args.verbose).to_owned(),
     };
@@ -36,6 +44,19 @@ pub fn start(args: &Args) -> Result<()> {
         _ => format.without_time().finish().with(filter).try_init(),
     };
     started.context("cannot start logging")
+}
+
+/// Whether a command only asks a model, so that its user reads stderr.
+fn is_question(command: Option<&CliCommand>) -> bool {
+    matches!(
+        command,
+        Some(
+            CliCommand::Ask(_)
+                | CliCommand::Chat(_)
+                | CliCommand::OllamaWord(_)
+                | CliCommand::Scheduler(SchedulerCommand::Run(_))
+        )
+    )
 }
 
 /// No line with more detail than this passes the filter.
@@ -66,6 +87,20 @@ mod tests {
         for verbose in 0..=4 {
             let directives = directives(verbose);
             assert!(directives.parse::<Targets>().is_ok(), "{directives}");
+        }
+    }
+
+    #[test]
+    fn a_question_is_not_interrupted_by_lines_about_records() {
+        let filter: Targets = format!("{},{RECORDING_OFF}", directives(0)).parse().expect("a filter");
+        for (target, expected) in [
+            ("hob_telemetry::service", false),
+            ("hob_telemetry::writer", false),
+            ("hob_db::batch_writer", false),
+            ("hob_telemetry::trace::export", true),
+            ("hob_engines::pool", true),
+        ] {
+            assert_eq!(filter.would_enable(target, &Level::WARN), expected, "{target}");
         }
     }
 

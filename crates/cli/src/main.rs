@@ -11,6 +11,7 @@ mod engine_status;
 mod failure;
 mod local_models;
 mod logging;
+mod model_advice;
 mod named_keys;
 mod output;
 mod reload_socket;

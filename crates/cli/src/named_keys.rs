@@ -17,7 +17,7 @@ pub enum NamedKeys {
 }
 
 impl NamedKeys {
-    /// Of the server with this configuration and home. Creates nothing, and migrates no file.
+    /// Of the server with this configuration and home. Creates and migrates nothing.
     pub async fn look_up(config: &Config, home: &Path) -> Self {
         let Ok(databases) = Databases::open(config, home) else { return NamedKeys::Unknown };
         match tokio::task::spawn_blocking(move || has_keys(&databases.hob)).await {

@@ -92,4 +92,4 @@ pub use template::template;
 pub use tools::ToolsConfig;
 pub use update::UpdateConfig;
 pub use warning::ConfigWarning;
-pub use write::{Overwrite, WriteError, write_new};
+pub use write::{Overwrite, WriteError, keep_copy, write_new};

@@ -25,6 +25,9 @@ pub enum WriteError {
     #[error("cannot write {}", path.display())]
     Write { path: PathBuf, source: io::Error },
 
+    #[error("cannot copy {} before it is replaced", path.display())]
+    Copy { path: PathBuf, source: io::Error },
+
     #[error("another program is changing {}. Try again.", path.display())]
     Busy { path: PathBuf },
 }
@@ -40,14 +43,11 @@ pub fn write_new(path: &Path, text: &str, overwrite: Overwrite) -> Result<(), Wr
         (Overwrite::Force, Ok(target)) => target,
         _ => path.to_owned(),
     };
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let directory = directory_of(&path);
     create_directory(directory)
         .map_err(|source| WriteError::Directory { path: directory.to_owned(), source })?;
-    let temporary =
-        write_beside(directory, text).map_err(|source| WriteError::Write { path: path.clone(), source })?;
+    let temporary = write_beside(directory, text.as_bytes())
+        .map_err(|source| WriteError::Write { path: path.clone(), source })?;
     if overwrite == Overwrite::Force
         && let Ok(before) = fs::metadata(&path)
     {
@@ -69,10 +69,45 @@ pub fn write_new(path: &Path, text: &str, overwrite: Overwrite) -> Result<(), Wr
     }
 }
 
+/// Copies the file at `path` to the first free name of `….old-1`, `….old-2` and so on, and returns that name; `None` if there is no
+/// file. Only the owner can read the copy.
+pub fn keep_copy(path: &Path) -> Result<Option<PathBuf>, WriteError> {
+    let failed = |source| WriteError::Copy { path: path.to_owned(), source };
+    let contents = match fs::read(path) {
+        Ok(contents) => contents,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let directory = directory_of(path);
+    let mut copy = write_beside(directory, &contents).map_err(failed)?;
+    let mut number = 1_u32;
+    loop {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".old-{number}"));
+        let name = PathBuf::from(name);
+        copy = match copy.persist_noclobber(&name) {
+            Ok(_) => {
+                sync_directory(directory).map_err(failed)?;
+                return Ok(Some(name));
+            }
+            Err(refusal) if refusal.error.kind() == ErrorKind::AlreadyExists => refusal.file,
+            Err(refusal) => return Err(failed(refusal.error)),
+        };
+        number += 1;
+    }
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
 /// A temporary file is readable by its owner only from the moment it exists, and is removed if it is not moved.
-fn write_beside(directory: &Path, text: &str) -> io::Result<NamedTempFile> {
+fn write_beside(directory: &Path, contents: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = NamedTempFile::new_in(directory)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(contents)?;
     file.as_file().sync_all()?;
     Ok(file)
 }
@@ -138,6 +173,20 @@ mod tests {
             write_new(&path, "newer", Overwrite::Force).expect("written");
             assert_eq!(fs::metadata(&path).expect("exists").permissions().mode() & 0o777, 0o640);
         }
+    }
+
+    #[test]
+    fn copies_of_old_files_are_numbered() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = root.path().join("config.toml");
+        assert_eq!(keep_copy(&path).expect("nothing to copy"), None);
+        for (text, name) in [("first", "config.toml.old-1"), ("second", "config.toml.old-2")] {
+            fs::write(&path, text).expect("written");
+            let copy = root.path().join(name);
+            assert_eq!(keep_copy(&path).expect("copied").as_ref(), Some(&copy));
+            assert_eq!(fs::read_to_string(&copy).expect("readable"), text);
+        }
+        assert_eq!(names(root.path()).len(), 3);
     }
 
     #[test]

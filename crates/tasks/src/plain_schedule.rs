@@ -65,6 +65,8 @@ enum WordProblem {
     /// No schedule has such words, or not in this order.
     Unclear,
     NoTime,
+    /// A word that looks like a time and is none.
+    BadTime(String),
     /// The reason, as the end of a sentence.
     Refused(&'static str),
 }
@@ -73,9 +75,14 @@ impl WordProblem {
     fn told(&self, shown: &str, words: &[String]) -> String {
         match self {
             WordProblem::NoTime => format!("'{shown}' has no time; write it behind, as in '{shown} 09:00'"),
+            WordProblem::BadTime(time) => {
+                let time: String = time.chars().take(20).collect();
+                format!("'{time}' is no time of day; write one from 00:00 to 23:59, as in 'daily 07:30'")
+            }
             WordProblem::Refused(reason) => format!("'{shown}' is not possible: {reason}"),
             WordProblem::Unclear => {
-                let meant = nearest(words).map(|meant| format!(" Did you mean '{meant}'?"));
+                let meant = nearest(words).or_else(|| with_every(words)).or_else(|| with_minutes(words));
+                let meant = meant.map(|meant| format!(" Did you mean '{meant}'?"));
                 let meant = meant.unwrap_or_default();
                 format!("'{shown}' is not a schedule.{meant} Write one such as {EXAMPLES}")
             }
@@ -267,6 +274,7 @@ fn read_words(words: &[String]) -> Result<Vec<Word>, WordProblem> {
                 (Some(time), None) => Word::Time(time),
                 (Some(time), Some(_)) if half.is_some() || is_after_at => Word::Time(time),
                 (_, Some(number)) => Word::Number(number),
+                (None, None) if is_like_time(word) => return Err(WordProblem::BadTime(word.to_owned())),
                 (None, None) => Word::Ordinal(ordinal(word).ok_or(WordProblem::Unclear)?),
             },
         };
@@ -322,6 +330,17 @@ fn clock(word: &str, next: Option<Half>) -> Option<DayTime> {
         Some(Half::Pm) => hour % 12 + 12,
     };
     (hour < 24 && minute < 60).then_some(DayTime { hour, minute })
+}
+
+/// Whether a word is written like a time, such as `25:00` or `13pm`.
+fn is_like_time(word: &str) -> bool {
+    let written = ["am", "pm"].into_iter().find_map(|half| word.strip_suffix(half));
+    let digits = written.unwrap_or(word);
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    match digits.split_once(':') {
+        Some((hour, minute)) => is_number(hour) && is_number(minute),
+        None => written.is_some() && is_number(digits),
+    }
 }
 
 /// One or two digits.
@@ -428,6 +447,20 @@ fn nearest(words: &[String]) -> Option<String> {
     });
     let corrected: Vec<String> = corrected.collect::<Option<_>>()?;
     (corrected != words && meaning(&corrected).is_ok()).then(|| corrected.join(" "))
+}
+
+/// `10 minutes` with the word that it lacks.
+fn with_every(words: &[String]) -> Option<String> {
+    let corrected: Vec<String> = std::iter::once(EVERY.to_owned()).chain(words.iter().cloned()).collect();
+    meaning(&corrected).is_ok().then(|| corrected.join(" "))
+}
+
+/// `daily 7` with a time that cannot be a count.
+fn with_minutes(words: &[String]) -> Option<String> {
+    let place = words.iter().rposition(|word| small_number(word).is_some_and(|hour| hour < 24))?;
+    let mut corrected = words.to_vec();
+    corrected[place] = format!("{:0>2}:00", words[place]);
+    meaning(&corrected).is_ok().then(|| corrected.join(" "))
 }
 
 #[cfg(test)]

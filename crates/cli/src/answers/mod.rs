@@ -18,13 +18,13 @@ pub use events::{
 };
 #[cfg(feature = "server")]
 pub use in_process::{answer, check_model, default_model, models};
-pub use lists::ToolTable;
+pub use lists::{ModelTable, ToolTable};
 pub use provider::AnswerProvider;
 pub use question::{AskMessage, AskQuestion, AskRole, AskingCommand};
 pub use server_link::{FoundServer, ServerLink, find_server};
-pub use server_messages::ServerInfo;
 #[cfg(feature = "server")]
-pub use server_messages::{MAX_REQUEST_BYTES, PROTOCOL, ServerRequest, ServerVersion, VERSION};
+pub use server_messages::{MAX_REQUEST_BYTES, PROTOCOL, ServerVersion, VERSION};
+pub use server_messages::{ServerInfo, ServerRequest};
 #[cfg(feature = "server")]
 pub use task_run::run_task;
 pub use task_run::{EndedTaskRun, TaskRunEvent, TaskRunEvents, TaskRunRequest};

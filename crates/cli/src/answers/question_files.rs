@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use hob_app::picture_url;
 use hob_conversations::{AttachmentKind, SavedAttachment};
-use hob_memory::{OcrProgram, ReadLimits, read_file};
+use hob_memory::{OcrProgram, ReadError, ReadLimits, read_file};
 
 use crate::commands::memory::reader;
 
@@ -63,7 +63,11 @@ pub fn read_document(path: &Path) -> Result<SavedAttachment> {
         ocr: Some(OcrProgram::tesseract(None)),
         ..ReadLimits::default()
     };
-    let document = read_file(path, &limits).map_err(|error| anyhow!("cannot read {shown}: {error}"))?;
+    let document = read_file(path, &limits).map_err(|error| match error {
+        // It would say twice that the file cannot be read.
+        ReadError::Io(error) => anyhow!("cannot read {shown}: {error}"),
+        error => anyhow!("cannot read {shown}: {error}"),
+    })?;
     let text: Vec<&str> = document.blocks.iter().map(|block| block.text.as_str()).collect();
     let text = text.join("\n\n");
     if text.trim().is_empty() {

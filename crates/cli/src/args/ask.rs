@@ -34,7 +34,8 @@ const AGENT: &str = "Agent to use: simple, orchestrator, react, codeact or none 
 #[command(mut_arg("agent", |it| it.help(AGENT)))]
 pub struct AskArgs {
     /// Question to ask, or '-' to read it from stdin. Piped text is added below the question
-    pub query: Option<String>,
+    // The shell removes quotes, so a question without them arrives as several words.
+    pub query: Vec<String>,
 
     /// Picture for the model to look at; repeat it for several. The model must read pictures
     #[arg(short, long = "image", value_name = "FILE")]

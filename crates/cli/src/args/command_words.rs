@@ -24,6 +24,10 @@ const WORDS: &[(&[&str], &str)] = &[
         "the server writes its log to stderr; 'hob telemetry stats' shows recorded calls, 'hob audit list' shows changes",
     ),
     (&["start", "up", "server", "daemon"], "'hob serve' starts the server"),
+    (
+        &["quit", "exit", "kill", "shutdown", "down"],
+        "Ctrl-C stops the server where 'hob serve' runs, and 'hob service stop' stops a service",
+    ),
     (&["restart"], "'hob reload' makes the running server read its configuration again"),
     (&["models"], "'hob model list' lists the models"),
     (&["download", "install"], "'hob model pull MODEL' downloads a model"),
@@ -80,14 +84,36 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["services", "systemd", "launchd", "autostart"], "'hob service install' makes Hob start by itself"),
 ];
 
-/// The error, with a tip if the command `first` is a word that means another one.
+/// A command, words that people try after it, and what does the same.
+const NESTED_WORDS: &[(&str, &[&str], &str)] = &[
+    ("memory", &["add", "import", "load", "new"], "'hob memory index PATH' adds documents"),
+    (
+        "memory",
+        &["delete", "remove", "rm", "clear"],
+        "'hob memory forget PATH' removes documents from the index",
+    ),
+    ("scheduler", &["delete", "remove", "rm", "stop"], "'hob scheduler cancel TASK' ends a task for good"),
+    ("scheduler", &["add", "new"], "'hob scheduler create PROMPT' creates a task"),
+    (
+        "key",
+        &["delete", "remove", "rm"],
+        "'hob key revoke NAME' makes a key invalid for good, 'hob key disable NAME' for a while",
+    ),
+    ("key", &["add", "new"], "'hob key create NAME' creates a key"),
+];
+
+/// The error, with a tip if the command `first`, or the one after it, is a word that means another one.
 pub fn with_tip(mut error: Error, first: Option<&str>) -> Error {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
     }
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
-    // A command of a command has other words.
-    if let Some(tip) = tip(word).filter(|_| Some(word.as_str()) == first) {
+    let tip = match first {
+        Some(first) if first == word => tip(word),
+        Some(first) => nested_tip(first, word),
+        None => None,
+    };
+    if let Some(tip) = tip {
         // Instead of the words that are spelt alike.
         error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
@@ -98,6 +124,12 @@ pub fn with_tip(mut error: Error, first: Option<&str>) -> Error {
 fn tip(word: &str) -> Option<&'static str> {
     let word = word.to_ascii_lowercase();
     WORDS.iter().find(|(words, _)| words.contains(&word.as_str())).map(|(_, tip)| *tip)
+}
+
+fn nested_tip(command: &str, word: &str) -> Option<&'static str> {
+    let word = word.to_ascii_lowercase();
+    let mut of_command = NESTED_WORDS.iter().filter(|(name, ..)| *name == command);
+    of_command.find(|(_, words, _)| words.contains(&word.as_str())).map(|(.., tip)| *tip)
 }
 
 #[cfg(test)]
@@ -140,6 +172,20 @@ mod tests {
     }
 
     #[test]
+    fn a_word_after_a_command_gets_a_tip() {
+        for (line, expected) in [
+            (["memory", "add"], "tip: 'hob memory index PATH' adds documents\n"),
+            (["scheduler", "delete"], "tip: 'hob scheduler cancel TASK' ends a task for good\n"),
+            (["key", "Delete"], "tip: 'hob key revoke NAME' makes a key invalid for good"),
+        ] {
+            let refusal = refusal(&line);
+            assert!(refusal.contains(expected), "{line:?}: {refusal}");
+            assert_eq!(refusal.matches("tip:").count(), 1, "{line:?}: {refusal}");
+        }
+        assert!(refusal(&["quit"]).contains("tip: Ctrl-C stops the server"));
+    }
+
+    #[test]
     fn other_mistakes_keep_their_own_suggestions() {
         assert!(refusal(&["serv"]).contains("'serve'"));
         let nested = refusal(&["scheduler", "tasks"]);
@@ -157,11 +203,19 @@ mod tests {
             assert!(seen.insert(*word), "{word} is listed twice");
             assert!(command.find_subcommand(word).is_none(), "{word} is a command");
         }
+        for (name, words, _) in NESTED_WORDS {
+            let parent = command.find_subcommand(name).expect(name);
+            for word in *words {
+                assert!(seen.insert(format!("{name} {word}").leak()), "{name} {word} is listed twice");
+                assert!(parent.find_subcommand(word).is_none(), "{name} {word} is a command");
+            }
+        }
     }
 
     #[test]
     fn a_tip_names_only_commands_that_exist() {
-        for (_, tip) in WORDS {
+        let tips = WORDS.iter().map(|(_, tip)| tip).chain(NESTED_WORDS.iter().map(|(.., tip)| tip));
+        for tip in tips {
             let quoted: Vec<&str> = tip.split('\'').skip(1).step_by(2).collect();
             assert!(!quoted.is_empty(), "{tip}");
             for line in quoted {

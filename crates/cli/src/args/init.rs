@@ -9,7 +9,7 @@ use clap::Parser;
     "HOB_HOME=/srv/hob hob init            use a directory other than ~/.hob"
 })]
 pub struct InitArgs {
-    /// Overwrite an existing file
+    /// Replace an existing file, and save a copy of it
     #[arg(long)]
     pub force: bool,
 }

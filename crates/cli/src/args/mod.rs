@@ -312,6 +312,7 @@ mod tests {
             &["pull", "qwen3:8b"],
             &["show", "qwen3:8b"],
             &["stop", "qwen3:8b"],
+            &["stop"],
             &["rm", "qwen3:8b"],
         ] {
             let args = parse(line).expect(line[0]);

@@ -44,7 +44,7 @@ pub enum OllamaWord {
     },
     /// Remove a model from memory
     #[command(hide = true)]
-    Stop { model: String },
+    Stop { model: Option<String> },
     /// Delete a model: 'hob model rm MODEL'
     #[command(hide = true)]
     Rm { model: String },

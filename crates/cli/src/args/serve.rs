@@ -49,10 +49,21 @@ pub struct ServeArgs {
 /// Brackets around an IPv6 address belong to URLs.
 pub(super) fn bind_host(text: &str) -> Result<String, String> {
     let host = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    if let Some((host, port)) = split_port(text) {
+        return Err(format!("the port has its own option: --host {host} --port {port}"));
+    }
     if host.is_empty() || host.contains(['/', ' ']) || host.contains("://") {
         return Err("expected an IP address or a host name, such as 127.0.0.1".to_owned());
     }
     Ok(host.to_owned())
+}
+
+/// A host and a port in one text, such as `localhost:8000`. An IPv6 address without brackets has no port.
+fn split_port(text: &str) -> Option<(&str, u16)> {
+    let (host, port) = text.rsplit_once(':')?;
+    let is_one_host = !host.contains(':') || (host.starts_with('[') && host.ends_with(']'));
+    let port = port.parse().ok().filter(|_| is_one_host && !host.is_empty())?;
+    Some((host, port))
 }
 
 #[cfg(test)]
@@ -65,5 +76,10 @@ mod tests {
         assert_eq!(bind_host("box.lan").as_deref(), Ok("box.lan"));
         assert!(bind_host("http://box").is_err());
         assert!(bind_host("").is_err());
+        assert_eq!(bind_host("fd00::1").as_deref(), Ok("fd00::1"));
+        for (text, host) in [("localhost:18450", "localhost"), ("[::1]:18450", "[::1]")] {
+            let expected = format!("the port has its own option: --host {host} --port 18450");
+            assert_eq!(bind_host(text), Err(expected));
+        }
     }
 }

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use hob_config::hardware::{Gpu, GpuVendor, detect};
 use hob_config::{
-    Config, EngineName, Environment, Hardware, Overwrite, WriteError, recommend, template, write_new,
+    Config, EngineName, Environment, Hardware, Overwrite, WriteError, keep_copy, recommend, template,
+    write_new,
 };
 
 use crate::args::InitArgs;
@@ -47,6 +48,7 @@ async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
         output::note(note);
     }
     let is_replaced = path.exists();
+    let copy = if overwrite == Overwrite::Force { keep_copy(path)? } else { None };
     // The audit log is in the database that the old file names, if it can be read.
     let before = hob_config::load(&Environment::from_process()).ok();
     write_new(path, &template(engine, Some(&hardware)), overwrite)?;
@@ -54,6 +56,9 @@ async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
         note_replaced(path, before.map(|loaded| loaded.config));
     }
     output::line(format_args!("\n{GOOD}✓{GOOD:#} Wrote {}", path.display()))?;
+    if let Some(copy) = copy {
+        output::line(format_args!("{GOOD}✓{GOOD:#} Saved the old file as {}", copy.display()))?;
+    }
     output::line(format_args!("\n{STRONG}Next{STRONG:#}"))?;
     for step in next_steps(engine, &found) {
         output::line(format_args!("  {step}"))?;

@@ -4,14 +4,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use hob_app::startup::keys::key_service;
 use hob_config::EngineName;
 use hob_core::Zone;
 use hob_keys::limits::dollars;
 use hob_keys::{
-    ApiKey, AuditActor, CreatedKey, KeyName, KeyPatch, KeyRole, KeyService, KeyStatus, NewKey, QuotaUsage,
-    Unit,
+    ApiKey, AuditActor, CreatedKey, KeyError, KeyName, KeyPatch, KeyRole, KeyService, KeyStatus, NewKey,
+    QuotaUsage, Unit,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -94,8 +94,23 @@ async fn create(keys: &Arc<KeyService>, args: KeyCreateArgs) -> Result<()> {
         expires: args.expires.map(Some),
     };
     let new = NewKey { name: KeyName::parse(&args.name)?, role: args.role, rules };
-    let created = keys.create(new, AuditActor::terminal()).await?;
-    print_secret(&created, format)
+    match keys.create(new, AuditActor::terminal()).await {
+        Ok(created) => print_secret(&created, format),
+        Err(error @ KeyError::NameTaken { .. }) => Err(taken(keys, &error, &args.name).await),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What to do about a name that is taken: the user may only want another secret.
+async fn taken(keys: &Arc<KeyService>, error: &KeyError, name: &str) -> anyhow::Error {
+    let listed = keys.list().await.unwrap_or_default();
+    match listed.iter().find(|key| key.name.as_str() == name).map(|key| key.status) {
+        Some(KeyStatus::Active | KeyStatus::Disabled) => anyhow!(
+            "{error}. Or give the key a new secret with 'hob key rotate {name}', or change it with 'hob key change {name}'."
+        ),
+        Some(KeyStatus::Revoked) => anyhow!("{error}. The key is revoked, which is final."),
+        None => anyhow!("{error}."),
+    }
 }
 
 async fn change(keys: &Arc<KeyService>, args: KeyChangeArgs) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Ollama's commands: each runs the command of Hob that does the same.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,6 +13,7 @@ use hob_models::catalogue::find;
 use serde_json::json;
 use tokio::time::timeout;
 
+use crate::answers::{FoundServer, ModelTable, ServerRequest, find_server};
 use crate::args::{AskArgs, ChatArgs, ModelCommand, OllamaWord};
 use crate::commands::model::{self, UsableModel};
 use crate::commands::{ask, block_on, chat};
@@ -39,7 +41,11 @@ pub fn run(word: OllamaWord, verbose: u8) -> Result<ExitCode> {
         OllamaWord::List { json } => model::run(ModelCommand::List { available: false, json }),
         OllamaWord::Pull { model, offline } => model::run(ModelCommand::Pull { model, offline }),
         OllamaWord::Show { model, json } => model::run(ModelCommand::Info { model, json }),
-        OllamaWord::Stop { model } => block_on(stop(&model)),
+        OllamaWord::Stop { model: Some(model) } => block_on(stop(&model)),
+        OllamaWord::Stop { model: None } => bail!(
+            "'hob stop MODEL' removes a model from memory. To stop the server, press Ctrl-C where 'hob serve' runs, or use \
+             'hob service stop' for a service."
+        ),
         OllamaWord::Rm { model } => model::run(ModelCommand::Rm { model }),
     }
 }
@@ -64,7 +70,8 @@ fn run_model(name: &str, prompt: &str, verbose: u8) -> Result<ExitCode> {
 
 /// Lists the models in memory.
 async fn list_running(format: OutputFormat) -> Result<ExitCode> {
-    let running = running(&engines().await?).await?;
+    let mut running = running(&engines().await?).await?;
+    name_engines(&mut running).await?;
     match format {
         OutputFormat::Json => {
             let models = running.iter().map(|InMemory { source, model, .. }| {
@@ -86,6 +93,23 @@ async fn list_running(format: OutputFormat) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Replaces the name of the server by those of the engines, as 'hob model list' has them. A server that cannot say keeps its name.
+async fn name_engines(running: &mut [InMemory]) -> Result<()> {
+    if running.iter().all(|model| model.source != SERVER) {
+        return Ok(());
+    }
+    let FoundServer::Server(link) = find_server(&settings::home()?).await else { return Ok(()) };
+    let listed: Result<ModelTable, _> = link.request(&ServerRequest::Models { current: String::new() }).await;
+    let engines: BTreeMap<String, String> =
+        listed.map(|table| table.models).unwrap_or_default().into_iter().collect();
+    for InMemory { source, model, .. } in running {
+        if let Some(engine) = engines.get(&model.id).filter(|_| *source == SERVER) {
+            source.clone_from(engine);
+        }
+    }
+    Ok(())
 }
 
 fn row(engine: &str, model: &RunningModel, now: u64) -> Vec<String> {

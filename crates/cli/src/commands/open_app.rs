@@ -88,7 +88,15 @@ pub fn with_answers(
         };
         note_fallback(&app, config);
         let outcome = work(&AnswerProvider::InProcess(&app), &mut signals).await;
-        close(app, &mut signals, outcome).await
+        let record = app.record.clone();
+        let outcome = close(app, &mut signals, outcome).await;
+        // The log does not say so for these commands.
+        if record.is_losing() {
+            output::warning(
+                "this call is not recorded, because Hob cannot write to its database. 'hob doctor' shows why.",
+            );
+        }
+        outcome
     })
 }
 

@@ -14,6 +14,7 @@ use hob_core::{Engine, EngineError};
 use hob_engines::EnginePool;
 use tokio::time::timeout;
 
+use crate::answers::{FoundServer, ServerRequest, find_server};
 use crate::commands::block_on;
 use crate::engine_advice;
 use crate::local_models;
@@ -68,9 +69,10 @@ pub fn run() -> Result<ExitCode> {
     let config = settings::load()?;
     let home = settings::home()?;
     let state = block_on(async {
-        let (server, engine) = tokio::join!(
+        let (server, engine, served) = tokio::join!(
             timeout(TIMEOUT, running_server::locate(&config.server, &home)),
-            find_answering_engine(&config, &home)
+            find_answering_engine(&config, &home),
+            timeout(TIMEOUT, served_model(&home)),
         );
         let found = server.unwrap_or_else(|_| LocatedServer {
             host: config.server.host.clone(),
@@ -79,7 +81,10 @@ pub fn run() -> Result<ExitCode> {
         });
         Ok(OverviewState {
             server: found.probe,
-            engine: engine?,
+            engine: match served {
+                Ok(Some(served)) => engine?.serving(served),
+                Ok(None) | Err(_) => engine?,
+            },
             address: found.url().unwrap_or_else(|| {
                 running_server::url(UrlScheme::of(&config.server), &found.host, found.port)
             }),
@@ -123,6 +128,53 @@ async fn find_answering_engine(config: &Config, home: &Path) -> Result<Answering
             .map_or(DefaultModelState::None, DefaultModelState::Available),
     };
     Ok(AnsweringEngine::Engine { key: engine.key().to_owned(), address: engine.address().to_owned(), model })
+}
+
+/// The engine and the model of the running server, which may have been started with other settings than those of the file.
+struct ServerDefault {
+    engine: String,
+    model: String,
+}
+
+/// `None` if there is no server, or if it has no model.
+async fn served_model(home: &Path) -> Option<ServerDefault> {
+    let FoundServer::Server(link) = find_server(home).await else { return None };
+    let model = link.request(&ServerRequest::DefaultModel).await.ok()?;
+    Some(ServerDefault { engine: link.info.engine, model })
+}
+
+impl AnsweringEngine {
+    /// The same with the model that the running server answers with.
+    fn serving(self, served: ServerDefault) -> Self {
+        match self {
+            AnsweringEngine::Engine { key, address, model } if key == served.engine => {
+                let is_known = model.name() == Some(served.model.as_str());
+                let model = if is_known { model } else { DefaultModelState::named(served.model) };
+                AnsweringEngine::Engine { key, address, model }
+            }
+            AnsweringEngine::Engine { .. } => AnsweringEngine::Engine {
+                key: served.engine,
+                address: String::new(),
+                model: DefaultModelState::named(served.model),
+            },
+            none @ (AnsweringEngine::ConfiguredSilent | AnsweringEngine::None { .. }) => none,
+        }
+    }
+}
+
+impl DefaultModelState {
+    /// Of a model that exists.
+    fn named(model: String) -> Self {
+        if model == AUTO { DefaultModelState::Auto } else { DefaultModelState::Available(model) }
+    }
+
+    fn name(&self) -> Option<&str> {
+        match self {
+            DefaultModelState::None => None,
+            DefaultModelState::Available(model) | DefaultModelState::Missing(model) => Some(model),
+            DefaultModelState::Auto => Some(AUTO),
+        }
+    }
 }
 
 /// Whether an engine has the model. An engine that takes too long to answer may have it.

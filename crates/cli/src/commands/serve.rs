@@ -21,9 +21,10 @@ use hob_app::startup::identity::open_identity;
 use hob_app::{App, AppOptions, AskService};
 use hob_config::{Config, Environment};
 use hob_core::EngineError;
-use hob_core::model::AUTO;
+use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_engines::selection::SelectionReason;
 use hob_keys::IdentityService;
+use hob_models::PullSpec;
 use hob_server::{Server, ServerParts, ServerSettings, raise_open_files, read_certificate};
 use hob_tasks::Scheduler;
 use tokio_util::sync::CancellationToken;
@@ -77,6 +78,7 @@ async fn serve(
     signals: &mut Signals,
 ) -> Result<ExitCode> {
     let system = &app.system;
+    check_named_model(app, args.model.as_deref()).await?;
     // Before the socket. While the database is away, named keys are refused until they can be read; other failures end the server.
     app.keys.start().await?;
     // After the keys, which may pay for answers to messages.
@@ -197,6 +199,24 @@ async fn run_all(
     // Tasks that a request started end with the server.
     let (stopped, cut_off) = tokio::join!(serving, draining);
     stopped.cut + cut_off
+}
+
+/// Fails if the engine does not have the model of the command line, and Hob cannot download it either. A configured one is only a
+/// warning: a service must start, and the model may be added later.
+async fn check_named_model(app: &App, named: Option<&str>) -> Result<()> {
+    let system = &app.system;
+    let Some(model) = named.map(|named| system.meant_by(named)) else { return Ok(()) };
+    let is_choice = [DEFAULT_MODEL, AUTO].contains(&model);
+    if is_choice || app.is_waiting_for_engine() || model.parse::<PullSpec>().is_ok() {
+        return Ok(());
+    }
+    match system.pool().engine_of(model).await {
+        // A pool names all its engines, and some of them may not answer yet.
+        Err(error @ EngineError::ModelNotFound { .. }) if system.pool().others().next().is_none() => {
+            Err(error.into())
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// The default model. A model that the engine does not have is a warning, not an error: it may be added later.

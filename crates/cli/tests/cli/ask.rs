@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::fakes::{self, END, STREAMED, WHOLE, piece};
+#[cfg(target_os = "linux")]
+use crate::home::finish;
 use crate::home::{Home, NOWHERE, Ran, engines_config};
 use crate::terminal::Terminal;
 
@@ -37,6 +39,14 @@ async fn an_answer_streams_to_stdout_and_ends_with_a_newline() {
         (&json!(0.5), &json!(9))
     );
     assert_eq!(asked["stream"], true);
+}
+
+#[tokio::test]
+async fn a_question_needs_no_quotes() {
+    let ollama = fakes::ollama().await;
+    let ran = home(&ollama).run(&["ask", "why", "is", "-t", "0", "the", "sky", "blue"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(asked(&ollama)["messages"], json!([{ "role": "user", "content": "why is the sky blue" }]));
 }
 
 #[tokio::test]
@@ -213,7 +223,7 @@ async fn a_document_that_cannot_be_read_is_an_error() {
     for (file, said) in [
         (path("a.bin"), "the file is binary, not text"),
         (path("empty.txt"), "empty.txt has no text."),
-        (path("missing.txt"), "cannot read the file"),
+        (path("missing.txt"), "missing.txt: No such file or directory"),
     ] {
         let ran = home.run(&["ask", "-f", &file, "What is this?"]).await;
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{file}");
@@ -324,8 +334,14 @@ async fn the_error_for_an_unknown_model_lists_the_available_ones() {
     let ollama = fakes::ollama().await;
     let ran = home(&ollama).run(&["ask", "-m", "nope", "q"]).await;
     let stderr = "error: ollama has no model 'nope'; it has smollm2:latest, smollm2-tools:latest. \
-                  Download it with 'hob model pull nope', or see 'hob model list'.\n";
+                  See 'hob model list', or 'hob model list --available' for models to download.\n";
     assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr: stderr.into() });
+    let known = home(&ollama).run(&["ask", "-m", "qwen3:8b", "q"]).await;
+    assert!(
+        known.stderr.contains(". Download it with 'hob model pull qwen3:8b', or see"),
+        "{}",
+        known.stderr
+    );
 }
 
 #[tokio::test]
@@ -429,4 +445,18 @@ async fn an_engine_without_models_says_how_to_get_one() {
         "{}",
         ran.stderr
     );
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_directory_that_cannot_be_written_is_one_sentence() {
+    let ollama = fakes::ollama().await;
+    let home = home(&ollama);
+    let path = home.directory().display().to_string();
+    let sandbox = ["--dev-bind", "/", "/", "--ro-bind", &path, &path, "--"];
+    let ran = finish(home.hob_under("bwrap", &sandbox, &["ask", "Capital?"])).await;
+    assert_eq!((ran.code, ran.stdout), (Some(0), format!("{STREAMED}\n")));
+    let sentence = "warning: this call is not recorded, because Hob cannot write to its database. 'hob doctor' shows why.\n";
+    assert_eq!(ran.stderr.matches(sentence).count(), 1, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("WARN"), "{}", ran.stderr);
 }

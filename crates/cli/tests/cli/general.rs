@@ -70,10 +70,10 @@ async fn help_of_ask_and_chat_lists_their_options() {
     If 'hob serve' runs with the same home, it answers: no model is loaded, and the answer starts at
     once. Otherwise this process answers.
 
-    Usage: hob ask [OPTIONS] [QUERY]
+    Usage: hob ask [OPTIONS] [QUERY]...
 
     Arguments:
-      [QUERY]
+      [QUERY]...
               Question to ask, or '-' to read it from stdin. Piped text is added below the question
 
     Options:

@@ -33,7 +33,11 @@ async fn an_existing_file_is_only_replaced_by_force() {
     assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr });
     assert_eq!(std::fs::read_to_string(home.config_file()).expect("a file"), "# mine\n");
 
-    assert_eq!(init(&home, &["--force"]).await.code, Some(0));
+    let forced = init(&home, &["--force"]).await;
+    let copy = home.directory().join("config.toml.old-1");
+    let saved = format!("✓ Saved the old file as {}\n", copy.display());
+    assert!(forced.code == Some(0) && forced.stdout.contains(&saved), "{forced:?}");
+    assert_eq!(std::fs::read_to_string(copy).expect("a copy"), "# mine\n");
     assert!(std::fs::read_to_string(home.config_file()).expect("a file").contains("[server]"));
     let log = home.run(&["audit", "export"]).await.stdout;
     assert!(log.contains(r#""origin":"terminal","action":"config.replace""#), "{log}");

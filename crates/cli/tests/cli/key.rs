@@ -20,6 +20,10 @@ async fn a_key_is_created_listed_changed_and_revoked_and_its_secret_is_shown_onc
     let secret = ran.stdout.trim();
     assert!(secret.starts_with("hob_") && secret.len() == 60, "{secret}");
     assert!(ran.stderr.contains("copy it now"), "{}", ran.stderr);
+    let twice = home.run(&["key", "create", "ana"]).await;
+    assert_eq!((twice.code, twice.stdout.as_str()), (Some(1), ""));
+    assert!(twice.stderr.starts_with("error: there is a key 'ana' already."), "{}", twice.stderr);
+    assert!(twice.stderr.contains("'hob key rotate ana'"), "{}", twice.stderr);
     let list = home.run(&["key", "list"]).await;
     let columns: Vec<&str> = list.stdout.lines().nth(1).expect("a key").split("  ").map(str::trim).collect();
     let columns: Vec<&str> = columns.into_iter().filter(|cell| !cell.is_empty()).collect();

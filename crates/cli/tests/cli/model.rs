@@ -196,7 +196,7 @@ async fn an_unknown_model_gets_suggestions() {
     let ran = home.run(&["model", "info", "smolm2:latest"]).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(ran.stderr, @r"
-    error: no engine has the model 'smolm2:latest'. Did you mean smollm2:latest, smollm2, smollm2-tools:latest? 'hob model list' lists all models, 'hob model pull smolm2:latest' downloads it.
+    error: no engine has the model 'smolm2:latest'. Did you mean smollm2:latest, smollm2, smollm2-tools:latest? 'hob model list' lists all models, 'hob model list --available' those to download.
     ");
     let ran = home.run(&["show", "default"]).await;
     assert_eq!(

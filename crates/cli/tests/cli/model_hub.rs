@@ -262,10 +262,11 @@ async fn models_in_memory_are_listed_and_stopped() {
     let absent = home.run(&["stop", "other"]).await;
     assert_eq!(absent.stderr, "error: 'other' is not in memory. 'hob ps' lists the models that are.\n");
 
-    // A running server lists the engines that it uses.
+    // A running server lists the engines that it uses, by the same names.
     let server = Running::start(&home, &[]).await;
-    let listed = home.run(&["ps"]).await.stdout;
-    assert!(listed.contains(&running) && listed.contains("  hob  "), "{listed}");
+    let listed = home.run(&["ps", "--json"]).await.stdout;
+    let served: Vec<Value> = serde_json::from_str(&listed).expect("JSON");
+    assert_eq!((&served[0]["engine"], &served[0]["model"]), (&models[0]["engine"], &models[0]["model"]));
     assert_eq!(server.terminate().await.code, Some(0));
 }
 

@@ -95,6 +95,16 @@ async fn a_server_is_found_although_a_later_one_was_killed() {
 }
 
 #[tokio::test]
+async fn the_model_of_the_running_server_is_shown() {
+    let ollama = fakes::ollama().await;
+    let home = home(&ollama.url(), free_port());
+    let server = Running::of(home.hob(&["serve", "-m", "smollm2-tools:latest"])).await;
+    // On a busy machine, the server may take longer than 'hob' waits for it. The time limit of the test ends a wait that is in vain.
+    while !home.run(&[]).await.stdout.contains("Model   smollm2-tools:latest\n") {}
+    assert_eq!(server.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
 async fn a_missing_default_model_is_reported() {
     let ollama = fakes::ollama().await;
     let config = engines_config(&[("ollama", &ollama.url())]);

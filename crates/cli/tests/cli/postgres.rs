@@ -376,6 +376,8 @@ async fn the_doctor_shows_the_database_or_why_it_cannot_be_used_and_never_the_pa
         assert!(doctor.stdout.contains(needle), "'{needle}' is missing:\n{}", doctor.stdout);
     }
     assert!(!doctor.stdout.contains("hob.db") && !doctor.stdout.contains("memory.db"), "{}", doctor.stdout);
+    let again = home.run(&["doctor"]).await;
+    assert!(again.stdout.contains("pending migration"), "it changes nothing:\n{}", again.stdout);
     assert_eq!(home.run(&["scheduler", "list"]).await.code, Some(0));
     let doctor = home.run(&["doctor"]).await;
     assert!(doctor.stdout.contains("schema: up to date"), "{}", doctor.stdout);

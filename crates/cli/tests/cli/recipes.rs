@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::fakes::{self, WHOLE};
 use crate::home::{Home, engines_config};
 use crate::running::Running;
+use crate::terminal::Terminal;
 
 #[tokio::test]
 async fn recipes_are_listed() {
@@ -45,6 +46,26 @@ async fn a_recipe_without_answers_is_refused_with_what_to_do() {
     }
     let tasks = home.run(&["scheduler", "list", "--json"]).await.stdout;
     assert_eq!(tasks, "[]\n");
+}
+
+#[tokio::test]
+async fn a_wrong_answer_can_be_corrected() {
+    let home = Home::with_engines(&[]);
+    let mut terminal = Terminal::start(&home, &["recipes", "add", "briefing"]);
+    terminal.sees("When").await;
+    terminal.line("weekdys 7:00").await;
+    terminal.sees("warning:").await;
+    terminal.sees("When").await;
+    terminal.line("daily 7:00").await;
+    for _ in 0..2 {
+        terminal.sees("empty to skip: ").await;
+        terminal.line("me.ics").await;
+        terminal.sees("warning:").await;
+    }
+    terminal.sees("empty to skip: ").await;
+    terminal.line("me.ics").await;
+    terminal.sees("error:").await;
+    assert_eq!(terminal.end().await, Some(1));
 }
 
 #[tokio::test]

@@ -50,7 +50,11 @@ async fn an_engine_that_answered_before_is_reported_missing() {
 #[tokio::test]
 async fn a_configuration_without_engines_still_answers() {
     let home = Home::with_config(&recommending_vllm(&[]));
-    let found = Diagnosis::of(&home).await;
+    let bin = directory_with_pip(&home);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = home.hob(&["doctor", "--json"]);
+    command.env("PATH", &path);
+    let found = Diagnosis::from(command).await;
     found
         .shows("engine", "good", "the first question downloads a small built-in model")
         .is_ready_and_next_is("hob ask");
@@ -60,12 +64,12 @@ async fn a_configuration_without_engines_still_answers() {
     assert!(ran.stdout.contains("hob serve") && !ran.stdout.contains("hob init"), "{}", ran.stdout);
     let ran = home.run(&["ask", "--offline", "Hello"]).await;
     assert!(ran.code == Some(1) && ran.stderr.starts_with("error: vllm is configured at "), "{ran:?}");
+    let cause = "\nWithout --offline, Hob would download a small built-in model and answer with it.\n";
+    assert!(ran.stderr.ends_with(cause), "{ran:?}");
 
-    let bin = directory_with_pip(&home);
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let question = ["ask", "-t", "0", "--max-tokens", "8", "Say hello."];
     let mut command = home.hob(&question);
-    command.env("PATH", path);
+    command.env("PATH", &path);
     let first = finish(command).await;
     assert_eq!(first.code, Some(0), "{}", first.stderr);
     assert!(

@@ -90,11 +90,22 @@ async fn flags_override_the_file() {
 }
 
 #[tokio::test]
-async fn a_missing_default_model_is_a_warning() {
+async fn a_missing_default_model_is_a_warning_unless_the_command_line_misspells_it() {
     let ollama = fakes::ollama().await;
-    let server = Running::start(&Home::with_engines(&[("ollama", &ollama.url())]), &["-m", "nope"]).await;
-    let ran = server.terminate().await;
+    let config = engines_config(&[("ollama", &ollama.url())]);
+    let configured = Home::with_config(&config.replace("[engine]", "model = \"nope\"\n[engine]"));
+    let ran = Running::start(&configured, &[]).await.terminate().await;
     assert_eq!(ran.stderr, "warning: ollama has no model 'nope'; see 'hob model list'\n");
+
+    // It can be downloaded later.
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let ran = Running::start(&home, &["-m", "qwen3:8b"]).await.terminate().await;
+    assert_eq!(ran.stderr, "warning: ollama has no model 'qwen3:8b'; see 'hob model list'\n");
+
+    let ran = home.run(&["serve", "--port", "0", "-m", "smolm2"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    let words = "error: ollama has no model 'smolm2'; it has smollm2:latest, smollm2-tools:latest. Did you mean smollm2:latest";
+    assert!(ran.stderr.starts_with(words), "{}", ran.stderr);
 }
 
 #[tokio::test]

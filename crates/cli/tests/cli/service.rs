@@ -197,6 +197,25 @@ async fn a_service_with_named_keys_is_not_called_open() {
     assert!(unknown.code == Some(0) && unknown.stderr.ends_with(expected), "{unknown:?}");
 }
 
+#[tokio::test]
+async fn a_key_that_only_the_shell_has_does_not_close_the_service() {
+    let service = Service::new();
+    let arguments = ["install", "--lan", "--print"];
+    let mut command = service.command(&arguments);
+    command.env("HOB_API_KEY", "hob_0123456789abcdef0123");
+    let open = finish(command).await;
+    let keys = service.home.directory().join("environment");
+    let expected = format!(
+        "warning: HOB_API_KEY is set in this shell, but the service does not see it, so anyone on your network can use the server. \
+         Put 'HOB_API_KEY=…' into {}, or run 'hob key create NAME'.\n",
+        keys.display()
+    );
+    assert!(open.code == Some(0) && open.stderr.ends_with(&expected), "{open:?}");
+    std::fs::write(keys, "HOB_API_KEY=hob_0123456789abcdef0123\n").expect("a file");
+    let closed = service.run(&arguments).await;
+    assert!(closed.code == Some(0) && !closed.stderr.contains("warning"), "{closed:?}");
+}
+
 /// Needs a tool of systemd. Does nothing without it.
 #[tokio::test]
 async fn systemd_understands_the_unit() {

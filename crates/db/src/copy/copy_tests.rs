@@ -107,6 +107,30 @@ fn all_kinds_of_values_survive_the_way_there_and_back() {
     assert_eq!(next, 10, "new ids follow the copied ones");
 }
 
+#[test]
+fn a_snapshot_may_wait_for_the_file_without_limit() {
+    const LIMIT: &[CopyTable] = &[CopyTable {
+        postgres: PostgresForm {
+            prepare: None,
+            expressions: &[("name", "current_setting('idle_in_transaction_session_timeout')")],
+            after_batch: None,
+            clear: None,
+        },
+        ..CopyTable::new("shelf", &["id"])
+    }];
+    let (server, back) = (server(), file());
+    let written = server
+        .opened
+        .write(|transaction| transaction.execute("INSERT INTO shelf (name) VALUES ('the limit')", &[]));
+    assert_eq!(written.expect("written"), 1);
+    let request = CopyRequest { tables: LIMIT, ..request("a server") };
+    copy_to_sqlite(&server.opened, &back, &request).expect("copied");
+    let limit: String = back
+        .read(|connection| connection.query_row("SELECT name FROM shelf", [], |row| row.get(0)))
+        .expect("read");
+    assert_eq!(limit, "0");
+}
+
 /// Stops the copy of the notes after the first batch.
 fn stop_early(copy: impl FnOnce(&CopyRequest<'_>) -> Result<CopyReport, CopyError>) {
     let stop = |progress: &CopyProgress<'_>| {

@@ -82,6 +82,8 @@ pub fn copy_to_sqlite(
 ) -> Result<CopyReport, CopyError> {
     source.read(|transaction| {
         transaction.wait_without_limit()?;
+        // The file is written, and read again to compare it, while the snapshot waits.
+        transaction.pause_without_limit()?;
         let mut described = Vec::new();
         for table in request.tables {
             described.push((table.name, postgres_side::describe(transaction, table)?));

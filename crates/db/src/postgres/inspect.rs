@@ -16,6 +16,9 @@ const FACTS: &str = "
         (SELECT default_version FROM pg_available_extensions WHERE name = 'vector'),
         (SELECT extversion FROM pg_extension WHERE extname = 'vector')";
 
+const HAS_TABLE: &str = "
+    SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname = $1 AND pg_table_is_visible(oid))";
+
 /// What a server says of itself and of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostgresState {
@@ -88,5 +91,19 @@ impl PostgresDatabase {
             Ok(behind.map(|steps_behind| PostgresState { steps_behind, ..state }))
         };
         self.run(Mode::Read, read)?.map_err(|newer| self.newer(newer))
+    }
+
+    /// Reads without migrations, so columns may be missing; `None` if there is no such table yet. Changes nothing.
+    pub fn peek<T>(
+        &self,
+        table: &str,
+        mut read: impl FnMut(&mut PostgresTransaction<'_>) -> QueryResult<T>,
+    ) -> DbResult<Option<T>> {
+        self.run(Mode::Read, |transaction| {
+            if !transaction.query_one(HAS_TABLE, &[&table])?.try_get::<_, bool>(0)? {
+                return Ok(None);
+            }
+            read(transaction).map(Some)
+        })
     }
 }

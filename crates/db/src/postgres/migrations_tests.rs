@@ -90,3 +90,19 @@ fn a_migration_that_fails_changes_nothing_and_is_tried_again() {
     }
     assert_eq!(texts(&at(&test.url())).expect("the table of the other list"), [""; 0]);
 }
+
+#[test]
+fn a_look_migrates_nothing_and_finds_no_table_before_the_first_use() {
+    let (database, test) = database();
+    let count = |database: &PostgresDatabase| {
+        database.peek("note", |transaction| {
+            Ok(transaction.query_one("SELECT count(*) FROM note", &[])?.try_get::<_, i64>(0)?)
+        })
+    };
+    for _ in 0..2 {
+        assert_eq!(count(&database).expect("looked"), None);
+        assert_eq!(database.inspect().expect("inspected").steps_behind, 1);
+    }
+    insert(&database, 1, "first").expect("written");
+    assert_eq!(count(&at(&test.url())).expect("looked"), Some(1));
+}

@@ -177,6 +177,12 @@ impl<'a> PostgresTransaction<'a> {
         Ok(())
     }
 
+    /// Lets this transaction wait for any time between its statements, while its rows are written elsewhere. Only for one that reads:
+    /// it must hold nothing for which others wait.
+    pub fn pause_without_limit(&mut self) -> QueryResult<()> {
+        self.run_script("SET LOCAL idle_in_transaction_session_timeout = 0")
+    }
+
     /// Whether anything was sent.
     pub(super) fn has_begun(&self) -> bool {
         self.begin.is_none()

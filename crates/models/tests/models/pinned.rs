@@ -126,5 +126,11 @@ async fn availability_is_known_without_a_download() {
     let setup = without_pip(&empty);
     assert!(!is_within_reach(setup.entry, &setup.options).await);
     let with_pip = PullSetup::with(&model(1));
-    assert!(is_within_reach(with_pip.entry, &with_pip.options).await, "there is a pip to ask");
+    assert!(is_within_reach(with_pip.entry, &with_pip.options).await, "the index of pip has it");
+    for (said, expected) in
+        [("No matching distribution found for tiny-package", false), ("unknown command", true)]
+    {
+        let setup = PullSetup::with(&model(1)).calling(&format!("echo 'ERROR: {said}' >&2; exit 1"));
+        assert_eq!(is_within_reach(setup.entry, &setup.options).await, expected, "{said}");
+    }
 }

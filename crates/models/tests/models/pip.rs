@@ -51,6 +51,7 @@ impl PullSetup {
             r#"
             echo "$@" >> '{0}/calls'
             [ "$1" = --version ] && exit 0
+            [ "$1" = index ] && exit 0
             while [ "$1" != --dest ]; do shift; done
             mkdir "$TMPDIR/pip-unpack-x"
             cp '{1}' "$TMPDIR/pip-unpack-x/"
@@ -87,7 +88,7 @@ impl PullSetup {
     }
 
     /// Another program in pip's place.
-    fn calling(mut self, script: &str) -> Self {
+    pub fn calling(mut self, script: &str) -> Self {
         let script = format!("[ \"$1\" = --version ] && exit 0\n{script}");
         self.options.pip = vec![vec![program(self.dir.path(), "other-pip", &script)]];
         self

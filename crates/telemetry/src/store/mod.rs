@@ -103,7 +103,7 @@ pub fn find_telemetry_store(storage: &Storage) -> DbResult<Option<Arc<dyn Teleme
     if storage.exists() { open(storage).map(Some) } else { Ok(None) }
 }
 
-/// Whether an answer of an engine was ever recorded. Creates and migrates no file.
+/// Whether an answer of an engine was ever recorded. Creates and migrates nothing.
 pub fn has_answered(storage: &Storage, engine: &str) -> DbResult<bool> {
     match storage {
         Storage::Sqlite(database) => sqlite::has_answered(database.path(), engine),

@@ -36,7 +36,7 @@ use crate::settings;
 
 pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.
-    let question = question::read(args.query.as_deref())?;
+    let question = question::read(&args.query)?;
     let files = question_files(&args)?;
     let schema = args.schema.as_deref().map(AnswerSchema::read).transpose()?;
     let mut config = settings::load()?;

@@ -7,12 +7,14 @@ use anyhow::{Context, Result, bail};
 /// More text than any model can read.
 const LARGEST: usize = 10 << 20;
 
-/// Reads the question. May wait for stdin.
-pub fn read(query: Option<&str>) -> Result<String> {
+/// Reads the question, which is given as words. May wait for stdin.
+pub fn read(words: &[String]) -> Result<String> {
+    let query = (!words.is_empty()).then(|| words.join(" "));
+    let query = query.as_deref();
     let piped = match query {
         Some("-") => read_all(io::stdin().lock(), LARGEST)?,
         None if io::stdin().is_terminal() => {
-            bail!("no question given. Put it in quotes after 'hob ask', or pipe it in.")
+            bail!("no question given. For example: hob ask 'Why is the sky blue?'. Or pipe it in.")
         }
         None => read_all(io::stdin().lock(), LARGEST)?,
         Some(_) if is_piped() => read_all(io::stdin().lock(), LARGEST)?,

@@ -30,8 +30,17 @@ pub struct EngineExpectations<'a> {
     pub config: &'a Config,
     /// Whether a default engine that does not answer is a problem.
     pub is_default_missed: bool,
-    /// Whether Hob could download a model if no engine answers.
-    pub can_fetch: bool,
+    pub download: StarterDownload,
+}
+
+/// Whether Hob could download a model if no engine answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StarterDownload {
+    Possible,
+    /// Neither the hub nor pip has it.
+    NoSource,
+    /// There is no place for it.
+    NotWritable,
 }
 
 /// The check of one engine. An engine that is not running is a problem only if the configuration names it.
@@ -145,7 +154,7 @@ pub fn check_choice<'a>(
     expectations: EngineExpectations<'_>,
 ) -> (EngineToAsk<'a>, DoctorCheck) {
     const NAME: &str = "engine";
-    let EngineExpectations { config, is_default_missed, can_fetch } = expectations;
+    let EngineExpectations { config, is_default_missed, download } = expectations;
     let none = match chosen {
         Ok(SelectedEngine { engine, because }) => {
             let check = match because {
@@ -200,16 +209,22 @@ pub fn check_choice<'a>(
             (EngineToAsk::None, check)
         }
         // If no engine is configured, the first question downloads a model.
-        None if !is_default_missed && has_embedded(found) && !can_fetch => {
-            let message = "no engine is running, and Hob cannot download its small built-in model: the model hub does not \
-                           answer, and pip is not available";
-            let check = DoctorCheck::new(NAME, CheckStatus::Bad, message).advise(
-                "Check the network connection, or set HF_ENDPOINT to a hub that this machine can reach; or start an \
-                 engine, e.g. with 'ollama serve'; or import a model file: 'hob model pull FILE.gguf'",
-            );
-            (EngineToAsk::None, check)
+        None if !is_default_missed && has_embedded(found) => check_download(download),
+        None => {
+            let mut advice = remedy(&none);
+            if has_embedded(found) {
+                advice += "; or use the embedded engine: 'hob model pull smollm2-135m-instruct'";
+            }
+            (EngineToAsk::None, DoctorCheck::new(NAME, CheckStatus::Bad, "no engine answers").advise(advice))
         }
-        None if !is_default_missed && has_embedded(found) => {
+    }
+}
+
+/// Whether the first question can download a model.
+fn check_download<'a>(download: StarterDownload) -> (EngineToAsk<'a>, DoctorCheck) {
+    const NAME: &str = "engine";
+    match download {
+        StarterDownload::Possible => {
             let message = format!(
                 "no engine is running; the first question downloads a small built-in model ({})",
                 local_models::starter_size()
@@ -219,12 +234,23 @@ pub fn check_choice<'a>(
             );
             (EngineToAsk::Startable, check)
         }
-        None => {
-            let mut advice = remedy(&none);
-            if has_embedded(found) {
-                advice += "; or use the embedded engine: 'hob model pull smollm2-135m-instruct'";
-            }
-            (EngineToAsk::None, DoctorCheck::new(NAME, CheckStatus::Bad, "no engine answers").advise(advice))
+        StarterDownload::NoSource => {
+            let message = "no engine is running, and Hob cannot download its small built-in model: the model hub does not \
+                           answer, and pip cannot get it either";
+            let check = DoctorCheck::new(NAME, CheckStatus::Bad, message).advise(
+                "Check the network connection, or set HF_ENDPOINT to a hub that this machine can reach; or start an \
+                 engine, e.g. with 'ollama serve'; or import a model file: 'hob model pull FILE.gguf'",
+            );
+            (EngineToAsk::None, check)
+        }
+        StarterDownload::NotWritable => {
+            let message = "no engine is running, and Hob cannot download its small built-in model: its directory is not \
+                           writable";
+            let check = DoctorCheck::new(NAME, CheckStatus::Bad, message).advise(
+                "Make Hob's directory writable, or set HOB_HOME to a directory that you own; or start an engine, e.g. \
+                 with 'ollama serve'",
+            );
+            (EngineToAsk::None, check)
         }
     }
 }

@@ -58,6 +58,13 @@ pub fn check(home: &Path) -> DoctorCheck {
     }
 }
 
+/// Whether files can be created in `directory`, or a missing one where it will be. Creates nothing.
+pub fn can_write(directory: &Path) -> bool {
+    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let place = directory.ancestors().find(|place| place.symlink_metadata().is_ok());
+    place.is_some_and(|place| place.is_dir() && writable(place).is_ok())
+}
+
 #[cfg(unix)]
 fn writable(directory: &Path) -> Result<(), std::io::Error> {
     use rustix::fs::{Access, access};

@@ -28,7 +28,7 @@ use hob_config::hardware::detect;
 use hob_config::{Config, Environment, Hardware};
 use hob_core::ComputeUnits;
 
-use self::engines::EngineToAsk;
+use self::engines::{EngineToAsk, StarterDownload};
 use self::report::{CheckStatus, DoctorCheck, DoctorReport};
 use crate::args::DoctorArgs;
 use crate::commands::block_on;
@@ -104,9 +104,11 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
     let is_default_missed =
         Databases::open(config, home).map_or(true, |databases| is_default_missed(config, &databases.hob));
     // Hob downloads a model only if no engine answers.
-    let can_fetch =
-        chosen.is_err() && !is_default_missed && local_models::can_fetch_starter(config, home).await;
-    let expectations = engines::EngineExpectations { config, is_default_missed, can_fetch };
+    let download = match chosen.is_err() && !is_default_missed {
+        true => starter_download(config, home).await,
+        false => StarterDownload::NoSource,
+    };
+    let expectations = engines::EngineExpectations { config, is_default_missed, download };
     checks.extend(found.iter().map(|status| engines::check(status, expectations)));
     checks.extend(engines::check_files(config, home));
     let (answering, check) = engines::check_choice(chosen, &found, expectations);
@@ -138,6 +140,17 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
     checks.push(access::check(&config.server, named));
     checks.extend(network::check(&config.server, &MachineOnNetwork::detect()));
     Ok((can_answer && can_serve, checks))
+}
+
+/// Whether the first question could download a model.
+async fn starter_download(config: &Config, home: &Path) -> StarterDownload {
+    if !home::can_write(&home.join("models")) {
+        return StarterDownload::NotWritable;
+    }
+    match local_models::can_fetch_starter(config, home).await {
+        true => StarterDownload::Possible,
+        false => StarterDownload::NoSource,
+    }
 }
 
 #[cfg(feature = "server")]

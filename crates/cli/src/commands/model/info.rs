@@ -12,7 +12,6 @@ use hob_engines::ollama::ModelDetails;
 use hob_models::catalogue;
 use hob_models::{ModelFootprint, StoredModel, StoredProjector};
 use serde_json::{Value, json};
-use strsim::jaro_winkler;
 
 use super::available::abilities;
 use super::entry_info::{memory_facts, memory_json};
@@ -20,17 +19,12 @@ use super::list::describe;
 use super::{check_all_engines, entry_info};
 use crate::engine_advice;
 use crate::engine_status::{EngineState, EngineStatus};
+use crate::model_advice::{is_downloadable, near};
 use crate::output::number::{memory, tokens, weights};
 use crate::output::table::print_facts;
 use crate::output::text::one_line;
 use crate::output::{self, OutputFormat};
 use crate::settings;
-
-/// Names with at least this similarity, up to 1.0, are suggested.
-const ALIKE: f64 = 0.8;
-
-/// The maximum number of suggestions.
-const MOST_OFFERS: usize = 3;
 
 pub async fn run(config: &Config, name: &str, format: OutputFormat) -> Result<ExitCode> {
     let name = if name == DEFAULT_MODEL { config.default_model().unwrap_or(name) } else { name };
@@ -253,20 +247,11 @@ pub fn not_found(name: &str, found: &[EngineStatus]) -> Error {
         [] => String::new(),
         near => format!(" Did you mean {}?", near.join(", ")),
     };
-    anyhow!(
-        "no engine has the model '{name}'.{meant} 'hob model list' lists all models, 'hob model pull {name}' downloads it."
-    )
-}
-
-/// The names that resemble it most, the best first.
-fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let name = name.to_lowercase();
-    let mut near: Vec<(f64, &str)> = names
-        .map(|known| (jaro_winkler(&name, &known.to_lowercase()), known))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
-        .collect();
-    near.sort_by(|one, other| other.0.total_cmp(&one.0));
-    near.into_iter().map(|(_, known)| known).take(MOST_OFFERS).collect()
+    let download = match is_downloadable(name) {
+        true => format!("'hob model pull {name}' downloads it"),
+        false => "'hob model list --available' those to download".to_owned(),
+    };
+    anyhow!("no engine has the model '{name}'.{meant} 'hob model list' lists all models, {download}.")
 }
 
 #[cfg(test)]
@@ -285,14 +270,5 @@ mod tests {
                 "12 layers on CUDA0 (about {size}), 10 layers on CUDA1 (about {size}), 11 layers on the processor"
             )
         );
-    }
-
-    #[test]
-    fn a_typo_suggests_the_model() {
-        let known = ["qwen3:8b", "llama3.2:latest", "SmolLM2:latest", "qwen3:4b"];
-        assert_eq!(near("lama3.2", known.into_iter()), ["llama3.2:latest"]);
-        assert_eq!(near("smolm2", known.into_iter()), ["SmolLM2:latest"]);
-        assert_eq!(near("qwen3:14b", known.into_iter()), ["qwen3:4b", "qwen3:8b"]);
-        assert_eq!(near("gpt-oss", known.into_iter()), [""; 0]);
     }
 }

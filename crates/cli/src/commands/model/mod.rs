@@ -22,6 +22,7 @@ use crate::change_notice::{ChangedPart, tell_servers};
 use crate::commands::{audit, block_on};
 use crate::engine_status::{EngineState, EngineStatus, check_engines};
 use crate::local_models;
+use crate::model_advice::is_downloadable;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::question::{is_interactive, yes_or_no};
@@ -71,10 +72,12 @@ pub struct UsableModel {
 
 /// Finds a model on the engines. One that none of them has can be downloaded first, if the user agrees; otherwise the exit code.
 pub async fn find_or_download(config: &Config, name: &str) -> Result<Result<UsableModel, ExitCode>> {
-    if let Ok(found) = check_all_engines(config).await
-        && let Some(usable) = usable(config, name, &found).await
-    {
+    let found = check_all_engines(config).await.unwrap_or_default();
+    if let Some(usable) = usable(config, name, &found).await {
         return Ok(Ok(usable));
+    }
+    if !is_interactive() && !is_downloadable(name) {
+        return Err(info::not_found(name, &found));
     }
     let entry = hob_models::catalogue::find(name);
     let size = entry.map_or_else(String::new, |entry| format!(" ({})", local_models::download_of(entry)));

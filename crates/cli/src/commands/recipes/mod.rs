@@ -18,6 +18,7 @@ use self::source_settings::settings_for;
 use crate::args::{RecipeAddArgs, RecipesArgs, RecipesCommand};
 use crate::commands::reload::reload_running;
 use crate::commands::{block_on, memory, scheduler};
+use crate::failure;
 use crate::output;
 use crate::output::question;
 use crate::output::table::{self, Column};
@@ -26,6 +27,9 @@ use crate::settings;
 
 const COLUMNS: [Column; 4] =
     [Column::Words("RECIPE"), Column::Words("WHEN"), Column::Words("READS"), Column::Words("DESCRIPTION")];
+
+/// How often a question is asked before a wrong answer is an error.
+const MOST_TRIES: u32 = 3;
 
 pub fn run(args: RecipesArgs) -> Result<ExitCode> {
     match args.command {
@@ -91,15 +95,34 @@ impl Questions {
             (None, Questions::Skipped) => Ok(default.to_owned()),
         }
     }
+
+    /// The same, as `read` understands it. The user may correct a wrong answer.
+    fn read_answer<T>(
+        self,
+        given: Option<&str>,
+        (question, default): (&str, &str),
+        read: impl Fn(&str) -> Result<T>,
+    ) -> Result<T> {
+        let mut tries = if self == Questions::Asked && given.is_none() { MOST_TRIES } else { 1 };
+        loop {
+            tries -= 1;
+            match read(&self.answer(given, question, default)?) {
+                Err(error) if tries > 0 => output::warning(failure::explain(&error)),
+                read => return read,
+            }
+        }
+    }
 }
 
 fn add(args: RecipeAddArgs) -> Result<ExitCode> {
     let recipe = find(&args.name)?;
     let given = given_answers(recipe, &args.set)?;
     let questions = Questions::new(args.yes)?;
-    let every = questions.answer(args.every.as_deref(), "When", recipe.every)?;
     // Before the other questions, which would be lost.
-    let PlainSchedule { kind, value } = PlainSchedule::parse(&every)?;
+    let PlainSchedule { kind, value } =
+        questions.read_answer(args.every.as_deref(), ("When", recipe.every), |every| {
+            Ok(PlainSchedule::parse(every)?)
+        })?;
     let config = settings::load()?;
     let databases = settings::databases(&config)?;
     let available = available_tools(&config, databases.clone())?;
@@ -203,7 +226,8 @@ fn wanted_settings(
         if answer.is_none() && is_available(part, available) {
             continue;
         }
-        wanted.extend(settings_for(source, &questions.answer(answer, source.question(), "")?, known)?);
+        let asked = (source.question(), "");
+        wanted.extend(questions.read_answer(answer, asked, |answer| settings_for(source, answer, known))?);
     }
     Ok(wanted)
 }

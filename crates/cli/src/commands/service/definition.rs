@@ -5,6 +5,9 @@ use std::path::PathBuf;
 /// In every file that `hob service` writes and may replace.
 pub const MARK: &str = "Written by 'hob service install'";
 
+/// Variables of Hob that decide where its files are. Keys are not among them: the file is readable by others.
+pub const VARIABLES: [&str; 2] = ["HOB_HOME", "HOB_CONFIG"];
+
 /// One service, for one service manager.
 pub struct ServiceDefinition {
     /// The first one is what `--print` shows. Empty if a package has installed the service.

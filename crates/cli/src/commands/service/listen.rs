@@ -1,5 +1,6 @@
 //! Where the server of a service listens: on this machine only, unless the configuration or the user says otherwise.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use hob_config::{Config, Environment, ServerConfig, SettingSource, SettingsFile};
 
-use super::systemd::SYSTEM_CONFIG_PATH;
+use super::definition::VARIABLES;
+use super::systemd::{KEYS_FILE, SYSTEM_CONFIG_PATH, SYSTEM_KEYS_PATH};
 use crate::named_keys::NamedKeys;
 use crate::running_server::UrlScheme;
 
@@ -32,6 +34,8 @@ pub struct ListenPlan {
     config: Config,
     /// Where the server keeps its files.
     home: PathBuf,
+    /// Has the variables with keys for the server, under systemd.
+    keys_file: PathBuf,
 }
 
 impl ListenPlan {
@@ -46,13 +50,15 @@ impl ListenPlan {
         if let Some(host) = flag {
             host.clone_into(&mut config.server.host);
         }
-        Ok(ListenPlan { flag, config, home: environment.config_dir()? })
+        let home = environment.config_dir()?;
+        Ok(ListenPlan { flag, config, keys_file: home.join(KEYS_FILE), home })
     }
 
     /// Of the service of the machine. The installation writes its configuration, with an address, if there is none.
     pub fn of_machine(reach: ServiceReach) -> Result<Self> {
         if Path::new(SYSTEM_CONFIG_PATH).exists() {
-            return Self::read(&machine_environment(), reach);
+            let plan = Self::read(&machine_environment(), reach)?;
+            return Ok(ListenPlan { keys_file: SYSTEM_KEYS_PATH.into(), ..plan });
         }
         let flag = (reach == ServiceReach::Network).then_some(ALL_ADDRESSES);
         Self::of_new_file(flag)
@@ -66,14 +72,16 @@ impl ListenPlan {
         }
         let environment = machine_environment();
         let config = hob_config::load(&environment)?.config;
-        Ok(ListenPlan { flag: None, config, home: environment.config_dir()? })
+        let home = environment.config_dir()?;
+        Ok(ListenPlan { flag: None, config, home, keys_file: SYSTEM_KEYS_PATH.into() })
     }
 
     /// With the configuration that comes with Hob, which limits the server to this machine.
     fn of_new_file(flag: Option<&'static str>) -> Result<Self> {
         let mut config = Config::default();
         flag.unwrap_or(THIS_MACHINE).clone_into(&mut config.server.host);
-        Ok(ListenPlan { flag, config, home: machine_environment().config_dir()? })
+        let home = machine_environment().config_dir()?;
+        Ok(ListenPlan { flag, config, home, keys_file: SYSTEM_KEYS_PATH.into() })
     }
 
     /// Whether only this machine reaches the server.
@@ -96,6 +104,14 @@ impl ListenPlan {
         NamedKeys::look_up(&self.config, &self.home).await
     }
 
+    /// How to give the service the key that the shell has.
+    pub fn key_advice(&self) -> String {
+        match cfg!(target_os = "macos") {
+            true => "Set 'api_key' under [server] in config.toml".to_owned(),
+            false => format!("Put 'HOB_API_KEY=…' into {}", self.keys_file.display()),
+        }
+    }
+
     /// The address, for people.
     pub fn shown(&self) -> String {
         let ServerConfig { host, port, .. } = &self.config.server;
@@ -116,6 +132,33 @@ fn is_host_named(environment: &Environment) -> Result<bool> {
     let sections = SettingsFile::new(environment.clone()).list()?;
     let mut settings = sections.iter().flat_map(|section| &section.settings);
     Ok(settings.any(|setting| setting.key == "server.host" && setting.source == SettingSource::File))
+}
+
+/// What the service of a user sees: none of the keys of this shell, but those of the file that its unit names.
+pub fn user_environment() -> Result<Environment> {
+    let shell = Environment::from_process();
+    let keys = match cfg!(target_os = "macos") {
+        true => BTreeMap::new(),
+        false => keys_in(&std::fs::read_to_string(shell.config_dir()?.join(KEYS_FILE)).unwrap_or_default()),
+    };
+    let user_home = shell.home().map(|home| home.as_os_str().to_owned());
+    Ok(Environment::from_lookup(|name| match name {
+        "HOME" => user_home.clone(),
+        name if VARIABLES.contains(&name) => std::env::var_os(name),
+        name => keys.get(name).map(OsString::from),
+    }))
+}
+
+/// The variables of a file with one NAME=VALUE per line.
+fn keys_in(text: &str) -> BTreeMap<String, String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
+    let pairs = lines.filter_map(|line| line.split_once('='));
+    pairs.map(|(name, value)| (name.trim().to_owned(), unquoted(value.trim()).to_owned())).collect()
+}
+
+fn unquoted(value: &str) -> &str {
+    let within = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
+    within('"').or_else(|| within('\'')).unwrap_or(value)
 }
 
 /// What the unit of the machine sets.
@@ -167,6 +210,15 @@ mod tests {
             assert_eq!(plan.is_open(), !plan.is_local(), "{config}");
         }
         assert!(!plan("[server]\napi_key = \"hob_0123456789abcdef0123\"\n", Network).is_open());
+    }
+
+    #[test]
+    fn the_file_of_keys_is_read_as_systemd_does() {
+        let text =
+            "# a comment\n; another\n\nHOB_API_KEY = \"a=b\"\nHF_TOKEN='c'\nOPENAI_API_KEY=\nnothing\n";
+        let expected = [("HF_TOKEN", "c"), ("HOB_API_KEY", "a=b"), ("OPENAI_API_KEY", "")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(keys_in(text), BTreeMap::from(expected));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use hob_config::Environment;
 
-use self::definition::{FileOwner, ServiceContext, ServiceDefinition, ServiceState};
+use self::definition::{FileOwner, ServiceContext, ServiceDefinition, ServiceState, VARIABLES};
 use self::files::{FileChange, is_removable, remove_file, write_file};
 use self::listen::{ListenPlan, ServiceReach};
 use crate::args::{ServiceCommand, ServiceScopeArgs};
@@ -22,9 +22,6 @@ use crate::named_keys::NamedKeys;
 use crate::output;
 use crate::output::style::GOOD;
 use crate::output::table::print_facts;
-
-/// Variables of Hob that decide where its files are. Keys are not among them: the file is readable by others.
-const VARIABLES: [&str; 2] = ["HOB_HOME", "HOB_CONFIG"];
 
 pub fn run(command: ServiceCommand) -> Result<ExitCode> {
     match command {
@@ -54,7 +51,7 @@ pub fn run(command: ServiceCommand) -> Result<ExitCode> {
 /// Where the server of the service will listen.
 fn listen_plan(scope: ServiceScopeArgs, reach: ServiceReach) -> Result<ListenPlan> {
     if !scope.system {
-        return ListenPlan::read(&Environment::from_process(), reach);
+        return ListenPlan::read(&listen::user_environment()?, reach);
     }
     match (Path::new(systemd::PACKAGE_UNIT).exists(), reach) {
         (true, ServiceReach::Network) => bail!(
@@ -179,6 +176,11 @@ async fn warn_if_open(plan: &ListenPlan) {
     }
     match plan.named_keys().await {
         NamedKeys::Some => {}
+        NamedKeys::None if has_key_in_shell() => output::warning(format_args!(
+            "HOB_API_KEY is set in this shell, but the service does not see it, so anyone on your network can use the server. {}, or \
+             run 'hob key create NAME'.",
+            plan.key_advice()
+        )),
         NamedKeys::None => output::warning(
             "without a key, anyone on your network can use the server. 'hob key create NAME' creates one.",
         ),
@@ -186,6 +188,10 @@ async fn warn_if_open(plan: &ListenPlan) {
             "the named keys of the server cannot be read. If there are none, anyone on your network can use the server.",
         ),
     }
+}
+
+fn has_key_in_shell() -> bool {
+    std::env::var_os("HOB_API_KEY").is_some_and(|key| !key.is_empty())
 }
 
 async fn install(service: &ServiceDefinition, plan: &ListenPlan) -> Result<ExitCode> {

@@ -19,6 +19,12 @@ pub const PACKAGE_UNIT: &str = "/usr/lib/systemd/system/hob.service";
 /// The configuration of the service of the machine.
 pub const SYSTEM_CONFIG_PATH: &str = "/etc/hob/config.toml";
 
+/// The variables with keys for that service.
+pub const SYSTEM_KEYS_PATH: &str = "/etc/hob/environment";
+
+/// Those of the service of a user, in its home directory.
+pub const KEYS_FILE: &str = "environment";
+
 const LINGER: &str = "The service stops when you log out. To keep it running: loginctl enable-linger";
 
 /// The service of a user.
@@ -100,7 +106,7 @@ fn user_unit(context: &ServiceContext) -> String {
         .iter()
         .map(|(name, value)| format!("Environment={}\n", quoted(&format!("{name}={value}"))))
         .collect();
-    let keys = escaped(&format!("{}/environment", context.hob_home));
+    let keys = escaped(&format!("{}/{KEYS_FILE}", context.hob_home));
     format!(
         "# {MARK}. To change it, use 'systemctl --user edit hob': a new installation replaces this file.
 [Unit]

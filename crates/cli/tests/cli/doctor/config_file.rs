@@ -15,10 +15,10 @@ use crate::home::finish;
 /// A separate network namespace, so that nothing on this machine is found.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_fresh_machine_gets_first_steps() {
+async fn a_fresh_machine_without_a_network_gets_first_steps() {
     let home = Home::empty();
     let ran = finish(in_sandbox(&home, &["--unshare-net"], &[])).await;
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
     let stdout: Vec<&str> = ran
         .stdout
         .lines()
@@ -36,14 +36,13 @@ async fn a_fresh_machine_gets_first_steps() {
     · litellm    http://localhost:4000 does not answer
     · cloud      no API key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)
     · embedded   no model yet; download one with 'hob model pull smollm2-135m-instruct'
-    ✓ engine     no engine is running; the first question downloads a small built-in model (94 MB)
-                 → Download it now with 'hob model pull smollm2-135m-instruct', or start an engine, e.g. with 'ollama serve'
+    ✗ engine     no engine is running, and Hob cannot download its small built-in model: the model hub does not answer, and pip cannot get it either
+                 → Check the network connection, or set HF_ENDPOINT to a hub that this machine can reach; or start an engine, e.g. with 'ollama serve'; or import a model file: 'hob model pull FILE.gguf'
     ✓ port       8000 is free for 'hob serve'
     ! access     'hob serve' answers anyone on your network (0.0.0.0, no API key)
                  → Set [server] host = "127.0.0.1" to limit it to this machine, or HOB_API_KEY to require a key
 
-    Ready. Try it: hob ask 'Hello'
-    Then (access): Set [server] host = "127.0.0.1" to limit it to this machine, or HOB_API_KEY to require a key
+    Not ready. Next (engine): Check the network connection, or set HF_ENDPOINT to a hub that this machine can reach; or start an engine, e.g. with 'ollama serve'; or import a model file: 'hob model pull FILE.gguf'
     "#);
 }
 

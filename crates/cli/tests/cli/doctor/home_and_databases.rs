@@ -6,6 +6,8 @@ use std::process::Stdio;
 
 use hob_app::{HOB_MIGRATIONS, MEMORY_MIGRATIONS};
 use hob_db::{Database, Migrations};
+#[cfg(target_os = "linux")]
+use hob_testkit::{FakeServer, Reply};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -143,6 +145,19 @@ async fn an_unwritable_directory_is_reported() {
     let path = home.directory().display().to_string();
     let found = Diagnosis::from(in_sandbox(&home, &["--ro-bind", &path, &path], &["--json"])).await;
     found.shows("home", "warning", "is not writable").is_ready_and_next_is("chown");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_model_is_not_promised_to_an_unwritable_directory() {
+    let home = home(&[]);
+    let path = home.directory().display().to_string();
+    let hub = FakeServer::replying(Reply::new(200, "application/octet-stream", "")).await;
+    let mut command = in_sandbox(&home, &["--ro-bind", &path, &path], &["--json"]);
+    command.env("HF_ENDPOINT", hub.url());
+    let found = Diagnosis::from(command).await;
+    found.shows("engine", "bad", "its directory is not writable");
+    found.is_not_ready_and_next_is("set HOB_HOME to a directory that you own");
 }
 
 #[cfg(target_os = "linux")]

@@ -36,7 +36,7 @@ async function callStore(method, path, content) {
   const answer = await askServer(path, { method, ...body });
   if (answer === null) throw new ChatError("away", "Hob does not answer.");
   if (answer.status < 400 && answer.body !== null) return answer.body;
-  const kind = { 401: "key", 403: "denied", 404: "missing" }[answer.status] ?? (answer.status >= 500 ? "later" : "refused");
+  const kind = { 401: "key", 403: "denied", 404: "missing" }[answer.status] ?? (answer.status >= 500 || answer.status === 429 ? "later" : "refused");
   throw new ChatError(kind, answer.body === null ? `Hob answered with status ${answer.status}.` : problem(answer));
 }
 
@@ -93,22 +93,39 @@ async function putAnswer(chat, turn) {
 
 // Answers that are not saved yet, by turn.
 const unsaved = new Map();
+const FIRST_SAVE_PAUSE_MS = 1_000;
+const LONGEST_SAVE_PAUSE_MS = 60_000;
+const saving = { timer: 0, pause: FIRST_SAVE_PAUSE_MS };
 
-// Saves an answer. If the server cannot, the turn says so, and the page tries again when the server answers.
+// Saves an answer. If the server cannot, the turn says so, and the page tries again: after a pause, and when the server answers again.
 async function saveAnswer(chat, turn) {
   if (storeRefusal !== "") return;
   try {
     await inQueue(chat, () => (turn.id === null ? putTurn(chat, turn) : putAnswer(chat, turn)));
     unsaved.delete(turn);
   } catch ({ kind, message }) {
-    turn.note = `This answer is not saved: ${message}`;
-    if (kind === "away" || kind === "later") unsaved.set(turn, chat);
+    const isTriedAgain = kind === "away" || kind === "later";
+    turn.note = `This answer is not saved: ${message}${isTriedAgain ? " The page tries again." : ""}`;
+    // After a wrong key, entering the right one saves it.
+    if (isTriedAgain || kind === "key") unsaved.set(turn, chat);
     else unsaved.delete(turn);
+    if (isTriedAgain) saveLater();
   }
 }
 
+function saveLater() {
+  clearTimeout(saving.timer);
+  saving.timer = setTimeout(saveWhatIsMissing, saving.pause);
+  saving.pause = Math.min(saving.pause * 2, LONGEST_SAVE_PAUSE_MS);
+}
+
 async function saveWhatIsMissing() {
-  for (const [turn, chat] of [...unsaved]) await saveAnswer(chat, turn);
+  clearTimeout(saving.timer);
+  const tried = [...unsaved];
+  for (const [turn, chat] of tried) await saveAnswer(chat, turn);
+  if (unsaved.size === 0) saving.pause = FIRST_SAVE_PAUSE_MS;
+  if (unsaved.size === 0 && tried.length > 0) showNotSaved("");
+  for (const [turn] of tried) views.get(turn)?.answer.update();
 }
 
 // What the page can still send while it is being closed: the answer so far, marked as not complete.

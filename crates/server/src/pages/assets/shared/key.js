@@ -27,10 +27,10 @@ function keepKey(key) {
 // removed from the address bar and the history. A link does not replace the key that a tab has. If the tab needs no key, the link may come
 // from a person who wants to read what is asked here, so the page asks first.
 function takeKeyFromAddress() {
+  if (!location.hash.startsWith("#key=")) return;
   const found = /^#key=([\x21-\x7e]+)$/.exec(location.hash);
-  if (found === null) return;
   history.replaceState(null, "", location.pathname + location.search);
-  if (apiKey() === null && (needsKey() || confirm(OTHER_ACCOUNT))) keepKey(found[1]);
+  if (found !== null && apiKey() === null && (needsKey() || confirm(OTHER_ACCOUNT))) keepKey(found[1]);
 }
 
 const OTHER_ACCOUNT =
@@ -49,6 +49,9 @@ function needsKey() {
 }
 
 takeKeyFromAddress();
+// Before the listeners of the page. The event "popstate" comes first, and the chat page would ask the server for a conversation with the key
+// as its name, which would be in the access log.
+addEventListener("popstate", takeKeyFromAddress);
 addEventListener("hashchange", takeKeyFromAddress);
 
 function keyHeaders() {

@@ -174,9 +174,20 @@ async function rotate(key) {
     check: (text) => (text !== "" && hoursOf(text) >= 0 ? "" : "Enter a number of hours, 0 or more."),
   });
   if (hours === null) return;
-  const rotated = await change(post(`${pathOf(key)}/rotate`, { overlap: Math.round(hoursOf(hours) * HOUR_S) }), "");
+  const own = apiKey();
+  const sent = post(`${pathOf(key)}/rotate`, { overlap: Math.round(hoursOf(hours) * HOUR_S) });
+  const rotated = await change(sent.then((answer) => continueWithOwn(own, answer)), "");
   if (rotated !== null) showSecret(rotated);
 }
+
+// The old secret of the key of this page may be invalid now, so the page continues with the new one, and can show it.
+function continueWithOwn(own, answer) {
+  const secret = answer?.body?.secret;
+  if (own !== null && secret && idOf(own) === idOf(secret)) keepKey(secret);
+  return answer;
+}
+// A secret is 'hob_<id>_<random>'.
+const idOf = (secret) => secret.split("_").slice(0, 2).join("_");
 const hoursOf = (text) => Number(text.replace(",", "."));
 
 // --- the secret ---

@@ -289,6 +289,29 @@ async fn a_member_reads_one_sentence_and_can_enter_an_owners_key() {
 }
 
 #[tokio::test]
+async fn the_new_secret_of_the_own_key_is_shown_and_used() {
+    let team = TeamParts::open();
+    let first = team.create("boss", KeyRole::Owner, json!({})).await;
+    let server = team.start(loopback_config()).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.url("/team")).await;
+    browser.shows("keys", "boss").await;
+    browser.run(&format!("sessionStorage.setItem('hob-api-key', {first:?})")).await;
+    browser.reload().await;
+    browser.shows("keys", "boss").await;
+    press_action(&browser, "rotate boss").await;
+    browser.shows("ask-title", "Rotate boss?").await;
+    browser.run("document.getElementById('ask-input').value = '0'").await;
+    click(&browser, "#ask-yes").await;
+    browser.shows("secret-title", "The secret of boss").await;
+    let second = secret(&browser).await;
+    assert_eq!((status_with(&server, &first).await, status_with(&server, &second).await), (401, 200));
+    let kept = browser.run("return sessionStorage.getItem('hob-api-key')").await;
+    assert_eq!(kept, Value::from(second));
+    assert_eq!(browser.text("key-form").await, "");
+}
+
+#[tokio::test]
 async fn a_stranger_reads_the_same_sentence() {
     let network = Outside::find();
     let team = TeamParts::open();

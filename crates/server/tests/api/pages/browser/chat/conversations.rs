@@ -256,3 +256,22 @@ async fn a_conversation_that_cannot_be_saved_says_so_and_continues() {
     assert_eq!(engine.requests().pop().unwrap().messages.len(), 3);
     assert_eq!(count(&browser, "#list li").await, 0);
 }
+
+#[tokio::test]
+async fn an_answer_that_could_not_be_saved_is_saved_later() {
+    let engine = Arc::new(ScriptedEngine::saying(&["It is blue."]));
+    let server = server_for(Arc::clone(&engine) as _).await;
+    let browser = page_at(&server, Device::DESKTOP).await;
+    let refuse = "window.isFull = true;
+        const real = window.fetch;
+        window.fetch = (address, options) => isFull && options?.method === 'PUT'
+            ? Promise.resolve(new Response('{\"detail\":\"The disk is full.\"}', { status: 503 }))
+            : real(address, options);";
+    browser.run(refuse).await;
+    ask_and_wait(&browser, "What colour?").await;
+    browser.shows("thread", "This answer is not saved: The disk is full. The page tries again.").await;
+    browser.run("window.isFull = false").await;
+    until(&browser, "unsaved.size === 0").await;
+    assert_eq!(only_chat(&server).await["data"][0]["answer"]["text"], "It is blue.");
+    until(&browser, "!document.getElementById('thread').textContent.includes('not saved')").await;
+}

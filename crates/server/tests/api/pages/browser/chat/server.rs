@@ -186,6 +186,10 @@ async fn a_link_brings_its_key_along_and_the_address_bar_does_not_keep_it() {
 async fn a_link_with_a_key_needs_consent_where_none_is_needed() {
     let recording = RecordingServer::open(&["qwen3:8b"]).await;
     let browser = page_at(&recording.http, Device::DESKTOP).await;
+    let record = "window.paths = [];
+        const real = window.fetch;
+        window.fetch = (address, options) => { paths.push(String(address)); return real(address, options); };";
+    browser.run(record).await;
     for (consent, kept) in [(false, json!(null)), (true, json!("other"))] {
         let follow = format!(
             "window.asked = ''; window.confirm = (text) => {{ window.asked = text; return {consent}; }};
@@ -196,6 +200,8 @@ async fn a_link_with_a_key_needs_consent_where_none_is_needed() {
         assert!(asked.as_str().unwrap().contains("belong to the account of that key"), "{asked}");
         assert_eq!(browser.run("return sessionStorage.getItem('hob-api-key')").await, kept);
     }
+    // It is not mistaken for a conversation, which would bring it into logs.
+    assert_eq!(browser.run("return paths.filter((path) => path.includes('other'))").await, json!([]));
 }
 
 #[tokio::test]
