@@ -129,7 +129,6 @@ pub(crate) struct StreamClient {
     #[expect(dead_code, reason = "held for its drop")]
     pub(crate) held: (ConcurrencyPermit, BodyPermit, Option<CallEndNotice>),
     /// The permit of large stored data that the request continues.
-    #[expect(dead_code, reason = "held for its drop")]
     pub(crate) stored: BodyPermit,
 }
 
