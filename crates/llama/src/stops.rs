@@ -3,11 +3,12 @@
 //! The stop strings are one automaton (Aho and Corasick), so the work for a byte of the answer does not grow with their number.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Passes text until a stop string is complete, and holds back what may begin one.
 #[derive(Debug)]
 pub(crate) struct StopMatcher {
-    states: Vec<State>,
+    stops: StopStrings,
     /// The current state.
     at: usize,
     held: String,
@@ -15,10 +16,23 @@ pub(crate) struct StopMatcher {
     matched: Option<String>,
 }
 
+/// The stop strings of a request. Its answers share them. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct StopStrings(Arc<Automaton>);
+
+#[derive(Debug)]
+struct Automaton {
+    /// State 0 is the empty prefix.
+    states: Vec<State>,
+    /// The state after a state and a byte.
+    next: HashMap<(usize, u8), usize>,
+}
+
 /// A prefix of stop strings.
 #[derive(Debug, Default)]
 struct State {
-    next: HashMap<u8, usize>,
+    /// The prefix without its last byte, and that byte.
+    parent: (usize, u8),
     /// The longest suffix that is also a prefix.
     fallback: usize,
     length: usize,
@@ -35,20 +49,21 @@ pub(crate) struct Passed {
 }
 
 impl StopMatcher {
-    pub(crate) fn new(stops: &[String]) -> Self {
-        StopMatcher { states: states(stops), at: 0, held: String::new(), matched: None }
+    pub(crate) fn new(stops: &StopStrings) -> Self {
+        StopMatcher { stops: stops.clone(), at: 0, held: String::new(), matched: None }
     }
 
     pub(crate) fn push(&mut self, text: String) -> Passed {
-        if self.states.len() == 1 {
+        let automaton = &*self.stops.0;
+        if automaton.states.len() == 1 {
             return Passed { text, stopped: false };
         }
         let before = self.held.len();
         self.held.push_str(&text);
         // The first complete stop string wins, so that the result does not depend on how the text is split.
         for (offset, byte) in text.bytes().enumerate() {
-            self.at = step(&self.states, self.at, byte);
-            if let Some(length) = self.states[self.at].complete {
+            self.at = automaton.step(self.at, byte);
+            if let Some(length) = automaton.states[self.at].complete {
                 let end = before + offset + 1;
                 self.matched = self.held.get(end - length..end).map(str::to_owned);
                 self.held.truncate(end - length);
@@ -56,7 +71,7 @@ impl StopMatcher {
             }
         }
         // A prefix of a stop string begins with a whole character.
-        let open = self.held.len() - self.states[self.at].length;
+        let open = self.held.len() - automaton.states[self.at].length;
         let kept = self.held.split_off(open);
         Passed { text: std::mem::replace(&mut self.held, kept), stopped: false }
     }
@@ -73,49 +88,57 @@ impl StopMatcher {
     }
 }
 
-/// The automaton of all stop strings. State 0 is the empty prefix.
-fn states(stops: &[String]) -> Vec<State> {
-    let mut states = vec![State::default()];
-    for stop in stops.iter().filter(|stop| !stop.is_empty()) {
-        let mut at = 0;
-        for (length, byte) in (1..).zip(stop.bytes()) {
-            at = match states[at].next.get(&byte) {
-                Some(&next) => next,
-                None => {
-                    let new = states.len();
-                    states.push(State { length, ..State::default() });
-                    states[at].next.insert(byte, new);
-                    new
-                }
-            };
-        }
-        states[at].complete = Some(stop.len());
+impl Default for StopStrings {
+    fn default() -> Self {
+        StopStrings::new(&[])
     }
-    // Shorter beginnings first, since the fallback of one is a shorter one.
-    let mut order = vec![0];
-    let mut done = 0;
-    while let Some(&at) = order.get(done) {
-        done += 1;
-        let children: Vec<(u8, usize)> = states[at].next.iter().map(|(&byte, &next)| (byte, next)).collect();
-        for (byte, child) in children {
-            let fallback = if at == 0 { 0 } else { step(&states, states[at].fallback, byte) };
-            states[child].fallback = fallback;
-            states[child].complete = states[child].complete.or(states[fallback].complete);
-            order.push(child);
-        }
-    }
-    states
 }
 
-fn step(states: &[State], mut at: usize, byte: u8) -> usize {
-    loop {
-        if let Some(&next) = states[at].next.get(&byte) {
-            return next;
+impl StopStrings {
+    pub(crate) fn new(stops: &[String]) -> Self {
+        let mut automaton = Automaton { states: vec![State::default()], next: HashMap::new() };
+        stops.iter().filter(|stop| !stop.is_empty()).for_each(|stop| automaton.add(stop));
+        automaton.find_fallbacks();
+        StopStrings(Arc::new(automaton))
+    }
+}
+
+impl Automaton {
+    fn add(&mut self, stop: &str) {
+        let mut at = 0;
+        for (length, byte) in (1..).zip(stop.bytes()) {
+            let states = &mut self.states;
+            at = *self.next.entry((at, byte)).or_insert_with(|| {
+                states.push(State { parent: (at, byte), length, ..State::default() });
+                states.len() - 1
+            });
         }
-        if at == 0 {
-            return 0;
+        self.states[at].complete = Some(stop.len());
+    }
+
+    fn find_fallbacks(&mut self) {
+        // Shorter prefixes first, since the fallback of one is a shorter one.
+        let mut order: Vec<usize> = (1..self.states.len()).collect();
+        order.sort_by_key(|at| self.states[*at].length);
+        for at in order {
+            let (parent, byte) = self.states[at].parent;
+            let fallback = if parent == 0 { 0 } else { self.step(self.states[parent].fallback, byte) };
+            let complete = self.states[at].complete.or(self.states[fallback].complete);
+            let state = &mut self.states[at];
+            (state.fallback, state.complete) = (fallback, complete);
         }
-        at = states[at].fallback;
+    }
+
+    fn step(&self, mut at: usize, byte: u8) -> usize {
+        loop {
+            if let Some(&next) = self.next.get(&(at, byte)) {
+                return next;
+            }
+            if at == 0 {
+                return 0;
+            }
+            at = self.states[at].fallback;
+        }
     }
 }
 
@@ -127,7 +150,7 @@ mod tests {
 
     /// What comes out of a text cut into pieces.
     fn through<'a>(stops: &[String], pieces: impl IntoIterator<Item = &'a str>) -> (String, bool) {
-        let mut matcher = StopMatcher::new(stops);
+        let mut matcher = StopMatcher::new(&StopStrings::new(stops));
         let mut out = String::new();
         for piece in pieces {
             let passed = matcher.push(piece.to_owned());
@@ -162,12 +185,21 @@ mod tests {
     #[test]
     fn many_stop_strings_cost_no_more_than_one() {
         let stops: Vec<String> = (0..100_000).map(|n| format!("stop number {n:06}!")).collect();
-        let mut matcher = StopMatcher::new(&stops);
+        let mut matcher = StopMatcher::new(&StopStrings::new(&stops));
         // Looking for each of them in each of these pieces would take minutes.
         let pieces =
             (0..20_000).map(|n| matcher.push(format!("stop number {n:06} "))).filter(|passed| passed.stopped);
         assert_eq!(pieces.count(), 0);
         assert!(matcher.push("stop number 099999!".into()).stopped);
+    }
+
+    #[test]
+    fn answers_share_their_stop_strings() {
+        let stops = StopStrings::new(&["one".to_owned()]);
+        let [mut first, mut second] = [StopMatcher::new(&stops), StopMatcher::new(&stops)];
+        assert!(Arc::ptr_eq(&first.stops.0, &second.stops.0));
+        assert!(!first.push("on".into()).stopped && !second.push("e".into()).stopped);
+        assert!(first.push("e".into()).stopped);
     }
 
     proptest! {
