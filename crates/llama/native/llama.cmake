@@ -40,10 +40,10 @@ if("$ENV{PROFILE}" STREQUAL "debug")
     endif()
 endif()
 
-# Deferred calls came with CMake 3.19. Without them, Hob is slower, and otherwise the same. llama.cpp's own server stays as it is.
-if(PROJECT_NAME STREQUAL "ggml" AND NOT LLAMA_BUILD_SERVER)
+# Deferred calls came with CMake 3.19. Without the changes, a long word can end the process. llama.cpp's own server stays as it is.
+if(PROJECT_NAME MATCHES "^(ggml|llama\\.cpp)$" AND NOT LLAMA_BUILD_SERVER)
     if(CMAKE_VERSION VERSION_LESS 3.19)
-        message(WARNING "CMake ${CMAKE_VERSION} cannot speed up llama.cpp; 3.19 can")
+        message(FATAL_ERROR "CMake ${CMAKE_VERSION} is too old for Hob's changes of llama.cpp; use 3.19 or newer")
     else()
         include(${CMAKE_CURRENT_LIST_DIR}/patches.cmake)
     endif()

@@ -1,5 +1,5 @@
-# Changes of ggml's sources, included by llama.cmake. A patched copy takes the place of a source in its targets; the build stops
-# if a source no longer has the text that a change replaces.
+# Changes of the sources of llama.cpp and of ggml, included by llama.cmake for each of the two. A patched copy takes the place of
+# a source in its targets; the build stops if a source no longer has the text that a change replaces.
 
 set(HOB_PATCHED ${CMAKE_CURRENT_BINARY_DIR}/hob)
 set(HOB_NATIVE ${CMAKE_CURRENT_LIST_DIR})
@@ -24,6 +24,45 @@ function(hob_patch source from to)
     string(REPLACE "${from}" "${to}" text "${text}")
     file(WRITE ${copy}.new "${text}")
 endfunction()
+
+# Puts the patched copies into the targets, which exist when CMake has read the directory.
+function(hob_use_patched)
+    file(GLOB_RECURSE patched RELATIVE ${HOB_PATCHED} ${HOB_PATCHED}/*.new)
+    get_property(targets DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/src PROPERTY BUILDSYSTEM_TARGETS)
+    foreach(new ${patched})
+        string(REGEX REPLACE "\\.new$" "" source ${new})
+        # The copy stays as it is if nothing changed, and so does what was compiled from it.
+        configure_file(${HOB_PATCHED}/${new} ${HOB_PATCHED}/${source} COPYONLY)
+        file(REMOVE ${HOB_PATCHED}/${new})
+        foreach(target ${targets})
+            get_target_property(sources ${target} SOURCES)
+            if(source IN_LIST sources)
+                list(TRANSFORM sources REPLACE "^${source}$" "${HOB_PATCHED}/${source}")
+                set_target_properties(${target} PROPERTIES SOURCES "${sources}")
+                target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src ${HOB_NATIVE})
+                set_source_files_properties(${HOB_PATCHED}/${source}
+                    TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+            endif()
+        endforeach()
+    endforeach()
+endfunction()
+cmake_language(DEFER CALL hob_use_patched)
+
+if(PROJECT_NAME STREQUAL "llama.cpp")
+    # Words that are too long for std::regex: long_words.h says why and how.
+    hob_patch(unicode.cpp "#include \"unicode-data.h\"\n" "#include \"unicode-data.h\"\n#include \"long_words.h\"\n")
+    hob_patch(unicode.cpp
+        "using BidirIt = typename std::basic_string<CharT>::const_iterator;"
+        "using BidirIt = hob_position<CharT>;")
+    hob_patch(unicode.cpp
+        "it(text.begin() + start, text.begin() + start + offset, expr);"
+        "it(hob_at(text, start), hob_at(text, start + offset), expr);")
+    # Nobody reads the scores of the words of a text to embed. They would take gigabytes with a large vocabulary.
+    hob_patch(llama-context.cpp
+        "bool has_logits     = true;"
+        "bool has_logits     = !cparams.embeddings || cparams.pooling_type == LLAMA_POOLING_TYPE_NONE;")
+    return()
+endif()
 
 # Weights are read in full for every token. On pages of 4 KiB that takes an eighth longer, for the misses of the table of pages.
 hob_patch(ggml.c [==[
@@ -194,24 +233,3 @@ hob_patch(ggml-cpu/ggml-cpu.c [==[
 ]==] [==[
     hob_wait_while(&tp->n_barrier_passed, n_passed);
 ]==])
-
-# Puts the patched copies into the targets, which exist when CMake has read the directory.
-function(hob_use_patched)
-    file(GLOB_RECURSE patched RELATIVE ${HOB_PATCHED} ${HOB_PATCHED}/*.new)
-    get_property(targets DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/src PROPERTY BUILDSYSTEM_TARGETS)
-    foreach(new ${patched})
-        string(REGEX REPLACE "\\.new$" "" source ${new})
-        # The copy stays as it is if nothing changed, and so does what was compiled from it.
-        configure_file(${HOB_PATCHED}/${new} ${HOB_PATCHED}/${source} COPYONLY)
-        file(REMOVE ${HOB_PATCHED}/${new})
-        foreach(target ${targets})
-            get_target_property(sources ${target} SOURCES)
-            if(source IN_LIST sources)
-                list(TRANSFORM sources REPLACE "^${source}$" "${HOB_PATCHED}/${source}")
-                set_target_properties(${target} PROPERTIES SOURCES "${sources}")
-                target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src ${HOB_NATIVE})
-            endif()
-        endforeach()
-    endforeach()
-endfunction()
-cmake_language(DEFER CALL hob_use_patched)

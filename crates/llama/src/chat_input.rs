@@ -11,6 +11,7 @@ use crate::chat::{
     signatures, spelled_history, spelled_out, tool_value,
 };
 use crate::constraint::CallPlan;
+use crate::control_tokens::ControlTokens;
 use crate::error::{bad_request, unsupported, unusable};
 use crate::loaded_model::{LoadedModel, Template};
 use crate::request::AnswerOptions;
@@ -119,10 +120,9 @@ impl ChatInput<'_> {
         calling: Calling,
     ) -> Result<Rendered, EngineError> {
         let control = &self.loaded.control;
-        let messages: Vec<Value> =
-            messages.iter().map(|message| control.mark_value(message_value(message))).collect();
+        let messages: Vec<Value> = messages.iter().map(|message| message_value(message, control)).collect();
         let variables = control.mark_fields(self.ask.template_variables.clone());
-        let signatures = control.mark_fields(signatures(self.offered));
+        let signatures = control.mark_named(signatures(self.offered));
         let render = |messages: &[Value]| {
             template.render(&Conversation {
                 messages,
@@ -188,38 +188,47 @@ fn refusal(error: TemplateError) -> EngineError {
     }
 }
 
-/// A message in the chat-completions format.
-fn message_value(message: &Message) -> Value {
-    let mut value = json!({ "role": message.role.as_str(), "content": message.content.text() });
+/// A message in the chat-completions format, marked.
+fn message_value(message: &Message, control: &ControlTokens) -> Value {
+    let mut value =
+        json!({ "role": message.role.as_str(), "content": control.mark(&message.content.text()) });
     // The fields that templates read.
     for field in ["reasoning_content", "reasoning"] {
         if let Some(Value::String(text)) = message.extra.get(field) {
-            value["reasoning_content"] = text.as_str().into();
+            value["reasoning_content"] = control.mark(text).into();
             break;
         }
     }
     if let Some(name) = &message.name {
-        value["name"] = name.as_str().into();
+        value["name"] = control.mark_name(name).into();
     }
     if let Some(id) = &message.tool_call_id {
-        value["tool_call_id"] = id.as_str().into();
+        value["tool_call_id"] = control.mark(id).into();
     }
     if !message.tool_calls.is_empty() {
         let calls = message.tool_calls.iter().map(|call| {
-            // Templates read arguments as JSON. A model may have written something else.
-            let arguments = match serde_json::from_str::<Value>(&call.arguments) {
-                Ok(_) => call.arguments.clone(),
-                Err(_) => Value::from(call.arguments.as_str()).to_string(),
-            };
+            let arguments = call_arguments(&call.arguments, control);
             json!({
-                "id": call.id,
+                "id": control.mark(&call.id),
                 "type": "function",
-                "function": { "name": call.name, "arguments": arguments },
+                "function": { "name": control.mark_name(&call.name), "arguments": arguments },
             })
         });
         value["tool_calls"] = calls.collect();
     }
     value
+}
+
+/// The arguments of a call as JSON, marked. As they were written, if nothing in them can differ from what a template reads: an
+/// escape can hide a control token, and so can a field that occurs twice.
+fn call_arguments(written: &str, control: &ControlTokens) -> String {
+    let read = serde_json::from_str::<Value>(written);
+    let is_json = read.is_ok();
+    // A model may have written something else.
+    let value = read.unwrap_or_else(|_| Value::from(written));
+    let marked = control.mark_arguments(value.clone());
+    let is_plain = !written.contains('\\') && matches!(control.mark(written), Cow::Borrowed(_));
+    if is_json && is_plain && marked == value { written.to_owned() } else { marked.to_string() }
 }
 
 /// The messages with the system message merged into the first user message.
@@ -237,4 +246,80 @@ fn without_system(messages: &[Value]) -> Option<Vec<Value>> {
     );
     first["content"] = text.into();
     Some(merged)
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::{Role, ToolCall};
+
+    use super::*;
+    use crate::control_tokens::Origin;
+
+    fn control() -> ControlTokens {
+        ControlTokens::new(["<s>", "<|end|>"].map(str::to_owned))
+    }
+
+    fn called(name: &str, arguments: &str) -> Message {
+        let call = ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into() };
+        Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") }
+    }
+
+    /// The control tokens of a rendered conversation that are tokens. The template writes `<s>` itself.
+    fn tokens(source: &str, messages: &[Message]) -> Vec<String> {
+        let control = control();
+        let messages: Vec<Value> = messages.iter().map(|message| message_value(message, &control)).collect();
+        let conversation = Conversation {
+            messages: &messages,
+            tools: &[],
+            signatures: &Map::new(),
+            variables: &Map::new(),
+            calling: Calling::Never,
+        };
+        let template = ChatTemplate::new(source, "<s>", "<|end|>").expect("a template");
+        let prompt = template.render(&conversation).expect("renders").prompt;
+        let spans = control.spans(&prompt);
+        let whole: String = spans.iter().map(|span| span.text.as_str()).collect();
+        assert!(whole.contains("<|end|>"), "the text of the caller is lost: {whole}");
+        let written = spans.into_iter().filter(|span| span.origin == Origin::Template);
+        written.filter(|span| span.text.contains("<|end|>")).map(|span| span.text).collect()
+    }
+
+    #[test]
+    fn arguments_of_calls_never_become_control_tokens() {
+        let source = "<s>{% for m in messages %}{% for c in m.tool_calls %}{{ c.function.name }}\
+            {% for name, value in c.function.arguments.items() %}<{{ name }}>{{ value }}{% endfor %}\
+            {{ c.function.arguments | tojson }}{% endfor %}{% endfor %}";
+        for arguments in [
+            r#"{"a": "<|end|>"}"#,
+            r#"{"a": "\u003c|end|\u003e"}"#,
+            r#"{"a": "\u003c|end|\u003e", "a": "<|end|>"}"#,
+            r#"{"\u003c|end|>": 1}"#,
+            r#"{"|end|": 1}"#,
+            r#"{"a": "<|e", "b": "<|end|>"}"#,
+        ] {
+            let none: [String; 0] = [];
+            assert_eq!(tokens(source, &[called("f", arguments)]), none, "{arguments}");
+        }
+    }
+
+    #[test]
+    fn arguments_stay_as_they_were_written_if_nothing_in_them_is_marked() {
+        let control = control();
+        let plain = r#"{"b" : [1, 2],  "a": "x < y"}"#;
+        assert_eq!(call_arguments(plain, &control), plain);
+        assert_eq!(call_arguments(r#"{"a": "<|end|>", "a": 1}"#, &control), r#"{"a":1}"#);
+        assert_eq!(call_arguments("not JSON", &control), r#""not JSON""#);
+    }
+
+    #[test]
+    fn names_and_texts_side_by_side_never_become_control_tokens() {
+        let source = "<s>{% for m in messages %}<{{ m.name }}>{{ m.content }}{% endfor %}";
+        let named =
+            |name: &str, text: &str| Message { name: Some(name.into()), ..Message::new(Role::User, text) };
+        let none: [String; 0] = [];
+        assert_eq!(tokens(source, &[named("|end|", "x")]), none);
+        let side_by_side = "<s>{% for m in messages %}{{ m.content | trim }}{% endfor %}";
+        let texts = ["<|en ", " d|>"].map(|text| Message::new(Role::User, text));
+        assert_eq!(tokens(side_by_side, &texts), none);
+    }
 }

@@ -32,6 +32,19 @@ impl<'model> Embedder<'model> {
         self.waiting.is_empty()
     }
 
+    /// Whether its context must be created for the next request.
+    pub(crate) fn needs_context(&self) -> bool {
+        self.context.is_none() && !self.is_idle()
+    }
+
+    /// Refuses the requests that wait.
+    pub(crate) fn refuse(&mut self, error: impl Fn() -> EngineError) {
+        for running in self.waiting.drain(..) {
+            // The caller may have disconnected.
+            let _ = running.job.reply.send(Err(error()));
+        }
+    }
+
     pub(crate) fn take(&mut self, job: EmbedJob) {
         self.waiting.push_back(Running { job, vectors: Vec::new() });
     }

@@ -26,7 +26,7 @@ impl Texts {
         let mut texts = Texts { inputs: Vec::with_capacity(request.inputs.len()), cut: Vec::new() };
         for index in 0..request.inputs.len() {
             let mut tokens = match &request.inputs {
-                EmbedInputs::Texts(inputs) => loaded.tokens(&inputs[index], true),
+                EmbedInputs::Texts(inputs) => loaded.tokens_of_words(&inputs[index], true),
                 EmbedInputs::Tokens(inputs) => {
                     loaded.known_tokens(&format!("input[{index}]"), &inputs[index])?
                 }

@@ -31,6 +31,7 @@ mod log;
 mod logprobs;
 mod media;
 mod model_cache;
+mod model_memory;
 mod model_thread;
 mod options;
 mod prefix_cache;

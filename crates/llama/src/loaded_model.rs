@@ -1,11 +1,11 @@
 //! A loaded model and its properties. The worker computes.
 
 use std::num::NonZeroU32;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use hob_core::{EngineError, ModelCapabilities};
-use hob_models::{ContextShape, KvPrecision, MemoryEstimate, MemoryNeeds, StoredModel};
+use hob_models::{KvPrecision, MemoryNeeds, StoredModel};
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams, LlamaPoolingType};
 use llama_cpp_2::model::{LlamaChatTemplate, LlamaModel};
@@ -80,14 +80,16 @@ pub(crate) struct LoadedModel {
     pub(crate) context_size: ContextSize,
     pub(crate) parallel: usize,
     /// What it needs, with the size of the weights as they are in memory.
-    needs: Option<MemoryNeeds>,
-    kv: KvPrecision,
+    pub(crate) needs: Option<MemoryNeeds>,
+    pub(crate) kv: KvPrecision,
     flash_attention: FlashAttention,
     threads: i32,
     /// The most threads that choose the tokens of a step.
     pub(crate) sampling_threads: usize,
     /// An embedding model, which cannot generate.
     pub(crate) embeds_only: bool,
+    /// Whether a model that generates has a second context, to embed.
+    pub(crate) embeds_too: AtomicBool,
     pooling: LlamaPoolingType,
     /// Made to score a document for a question.
     compares_texts: bool,
@@ -145,6 +147,7 @@ impl LoadedModel {
             threads,
             sampling_threads,
             embeds_only: header.is_some_and(|header| header.is_embedding),
+            embeds_too: AtomicBool::new(false),
             pooling,
             compares_texts: named_pooling.as_deref() == Ok(RANK_POOLING),
             prompt_lookup: options.prompt_lookup,
@@ -171,7 +174,7 @@ impl LoadedModel {
     }
 
     /// The most tokens or vectors that are read at once.
-    fn batch(&self) -> usize {
+    pub(crate) fn batch(&self) -> usize {
         let reads_whole = self.projector.as_ref().is_some_and(|projector| projector.reads_whole);
         let largest = if reads_whole { WHOLE_PICTURE } else { 0 };
         self.step().tokens_of(self.parallel).max(largest)
@@ -264,22 +267,6 @@ impl LoadedModel {
         context.map_err(|_| {
             unusable(format!("not enough memory for the model '{}': {}", self.id, said.errors.join("; ")))
         })
-    }
-
-    /// The memory of the model with this many cells, on graphics cards or not.
-    pub(crate) fn memory(&self, cells: u32) -> Option<MemoryEstimate> {
-        let batch = match self.embeds_only {
-            true => self.longest_embedded().into(),
-            false => self.batch() as u64,
-        };
-        let slots = if self.embeds_only { self.embedded_together() } else { self.parallel } as u64;
-        let shape = ContextShape { cells: cells.into(), slots, batch, kv: self.kv };
-        self.needs.map(|needs| needs.estimate(shape))
-    }
-
-    /// The part of it that is in the main memory.
-    pub(crate) fn main_memory(&self, cells: u32) -> Option<u64> {
-        self.memory(cells).map(|memory| memory.total().saturating_sub(self.offload.bytes()))
     }
 
     /// The text of tokens, with the names of control tokens.
@@ -420,7 +407,3 @@ fn read_template(
         .map(Box::new)
         .map_err(|error| unusable(error.to_string()))
 }
-
-#[cfg(test)]
-#[path = "loaded_model_tests.rs"]
-mod tests;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{bad_request, unsupported};
 use crate::sampler::SamplingParams;
+use crate::stops::StopStrings;
 
 /// The largest useful bias.
 const MAX_BIAS: f32 = 1e6;
@@ -19,7 +20,7 @@ const DEFAULT_TEMPERATURE: f64 = 0.8;
 #[derive(Debug, Clone)]
 pub(crate) struct AnswerOptions {
     pub(crate) sampling: SamplingParams,
-    pub(crate) stops: Vec<String>,
+    pub(crate) stops: StopStrings,
     pub(crate) max_tokens: usize,
     pub(crate) answers: usize,
     /// The number of alternatives for each token; `None` for no probabilities.
@@ -77,7 +78,7 @@ impl AnswerOptions {
 
         let mut ask = AnswerOptions {
             sampling,
-            stops: wants.stop.clone(),
+            stops: StopStrings::new(&wants.stop),
             // Without a limit, the context ends the answer.
             max_tokens: request.max_tokens().map_or(usize::MAX, |most| most as usize),
             answers,

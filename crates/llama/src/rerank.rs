@@ -3,6 +3,7 @@
 use hob_core::{EngineError, RelevanceScore, RerankRequest, Reranking};
 use llama_cpp_2::token::LlamaToken;
 
+use crate::control_tokens::{Origin, is_marked};
 use crate::error::{context_exceeded, unsupported};
 use crate::loaded_model::LoadedModel;
 
@@ -14,13 +15,15 @@ pub(crate) fn pairs(loaded: &LoadedModel, request: &RerankRequest) -> Result<Vec
     }
     let template = rerank_template(loaded);
     let most = loaded.longest_embedded() as usize;
+    let query = loaded.control.mark(&request.query);
     let pair = |(index, document): (usize, &String)| {
         let tokens = match &template {
             Some(template) => {
                 // The document may contain the name of the place for the question.
                 let (before, after) = template.split_once("{document}").unwrap_or((template, ""));
-                let fill = |text: &str| text.replace("{query}", &request.query);
-                loaded.tokens(&format!("{}{document}{}", fill(before), fill(after)), true)
+                let fill = |text: &str| text.replace("{query}", &query);
+                let document = loaded.control.mark(document);
+                templated(loaded, &format!("{}{document}{}", fill(before), fill(after)))
             }
             None => joined(loaded, &request.query, document),
         };
@@ -41,6 +44,22 @@ pub(crate) fn pairs(loaded: &LoadedModel, request: &RerankRequest) -> Result<Vec
 fn rerank_template(loaded: &LoadedModel) -> Option<String> {
     let template = loaded.model.meta_val_str("tokenizer.chat_template.rerank").ok()?;
     template.contains("{document}").then_some(template)
+}
+
+/// The tokens of a marked text, between the model's tokens for the ends of texts. Only the template's control tokens are tokens.
+fn templated(loaded: &LoadedModel, text: &str) -> Vec<i32> {
+    if !is_marked(text) {
+        return loaded.tokens(text, true);
+    }
+    let vocab = loaded.model.vocab();
+    let known = |token: LlamaToken, wanted: bool| Some(token.0).filter(|token| wanted && *token >= 0);
+    let begin = known(vocab.bos(), vocab.should_add_bos());
+    let end = known(vocab.eos(), vocab.should_add_eos());
+    let words = loaded.control.spans(text).into_iter().flat_map(|span| match span.origin {
+        Origin::Template => loaded.tokens(&span.text, false),
+        Origin::User => loaded.tokens_of_words(&span.text, false),
+    });
+    begin.into_iter().chain(words).chain(end).collect()
 }
 
 /// The question and the document between the model's tokens for the ends of texts.
@@ -65,4 +84,51 @@ pub(crate) fn ranking(model: &str, vectors: &[Vec<f32>], prompt_tokens: u64) -> 
         vectors.iter().enumerate().map(|(index, vector)| RelevanceScore { index, score: score(vector) });
     Reranking { model: model.to_owned(), scores: scores.collect(), prompt_tokens: Some(prompt_tokens) }
         .sorted()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use hob_models::ModelDirectory;
+    use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
+
+    use super::*;
+    use crate::options::{GpuLayers, LlamaOptions};
+
+    #[test]
+    fn questions_and_documents_never_become_control_tokens() {
+        let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
+        let dir = tempfile::tempdir().expect("a directory");
+        let template = "<|im_start|>{query}{document}<|im_end|>";
+        let entries = [
+            ("llama.pooling_type", MetadataValue::Number(4)),
+            ("tokenizer.chat_template.rerank", MetadataValue::Text(template)),
+        ];
+        copy_with_metadata(Path::new(&file), &dir.path().join("model.gguf"), &entries).expect("a copy");
+        let stored = ModelDirectory::new(dir.path()).find("model").expect("a list").expect("the model");
+        let options =
+            LlamaOptions { threads: 1, gpu_layers: GpuLayers::Count(0), ..LlamaOptions::new(dir.path()) };
+        let loaded = LoadedModel::load_file(&stored, &stored.path, &options).expect("a model");
+        let control = |text: &str| match loaded.tokens(text, false)[..] {
+            [token] => token,
+            ref other => panic!("{text} is {other:?}"),
+        };
+        let marks = [control("<|im_start|>"), control("<|im_end|>")];
+        let tokens = |query: &str, document: &str| {
+            let (query, documents) = (query.to_owned(), vec![document.to_owned()]);
+            let request = RerankRequest { model: "model".into(), query, documents };
+            pairs(&loaded, &request).expect("tokens").remove(0)
+        };
+        let count = |tokens: &[i32]| tokens.iter().filter(|token| marks.contains(token)).count();
+        let usual = count(&tokens("Hello", "World"));
+        for (query, document) in
+            [("<|im_end|>", "<|im_start|><|im_end|>"), ("a <|im_", "end|> b"), ("a <|im_end|", "> b")]
+        {
+            let tokens = tokens(query, document);
+            assert_eq!(count(&tokens), usual, "{query} {document}");
+            let text = loaded.text_of(&tokens);
+            assert!(text.ends_with(&format!("<|im_start|>{query}{document}<|im_end|>")), "{text}");
+        }
+    }
 }

@@ -22,7 +22,6 @@ use crate::prompt::Prepared;
 use crate::prompt_lookup::PromptLookup;
 use crate::prompt_scores::{PromptScores, SCORED_AT_ONCE};
 use crate::sampler::Sampler;
-use crate::stops::StopMatcher;
 use crate::token_choice::{Broken, TokenChoice, TokenChooser};
 use crate::writer::{Reading, Writer};
 
@@ -122,11 +121,7 @@ impl Sequence {
             _place: job.place,
         });
         let tools = tools.map(Rc::new);
-        let reading = Reading {
-            stops: StopMatcher::new(&ask.stops),
-            format,
-            tools: tools.as_ref().map(|tools| tools.several),
-        };
+        let reading = Reading { stops: ask.stops, format, tools: tools.as_ref().map(|tools| tools.several) };
         let build = |(choice, &slot): (u32, &usize)| {
             let mut sampling = ask.sampling.clone();
             // Each answer has its own seed, derived from the request's.

@@ -5,34 +5,39 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Passes text until a stop string is complete, and holds back what may begin one. Clones share the automaton, which is many times larger
-/// than the stop strings.
-#[derive(Debug, Clone)]
+/// Passes text until a stop string is complete, and holds back what may begin one.
+#[derive(Debug)]
 pub(crate) struct StopMatcher {
-    automaton: Arc<Automaton>,
+    stops: StopStrings,
     /// The current state.
-    at: u32,
+    at: usize,
     held: String,
     /// The stop string that ended the answer.
     matched: Option<String>,
 }
 
+/// The stop strings of a request. Its answers share them. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct StopStrings(Arc<Automaton>);
+
 #[derive(Debug)]
 struct Automaton {
     /// State 0 is the empty prefix.
     states: Vec<State>,
-    /// The longer prefixes, by a state and the byte that follows.
-    next: HashMap<(u32, u8), u32>,
+    /// The state after a state and a byte.
+    next: HashMap<(usize, u8), usize>,
 }
 
-/// A prefix of stop strings. The budget of a request keeps all lengths far below the limit of the numbers.
-#[derive(Debug, Clone, Copy, Default)]
+/// A prefix of stop strings.
+#[derive(Debug, Default)]
 struct State {
+    /// The prefix without its last byte, and that byte.
+    parent: (usize, u8),
     /// The longest suffix that is also a prefix.
-    fallback: u32,
-    length: u32,
-    /// The length of the longest stop string that ends here; 0 for none.
-    complete: u32,
+    fallback: usize,
+    length: usize,
+    /// The length of the longest stop string that ends here.
+    complete: Option<usize>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -43,29 +48,22 @@ pub(crate) struct Passed {
     pub(crate) stopped: bool,
 }
 
-impl Default for StopMatcher {
-    fn default() -> Self {
-        StopMatcher::new(&[])
-    }
-}
-
 impl StopMatcher {
-    pub(crate) fn new(stops: &[String]) -> Self {
-        let automaton = Arc::new(Automaton::new(stops));
-        StopMatcher { automaton, at: 0, held: String::new(), matched: None }
+    pub(crate) fn new(stops: &StopStrings) -> Self {
+        StopMatcher { stops: stops.clone(), at: 0, held: String::new(), matched: None }
     }
 
     pub(crate) fn push(&mut self, text: String) -> Passed {
-        if self.automaton.states.len() == 1 {
+        let automaton = &*self.stops.0;
+        if automaton.states.len() == 1 {
             return Passed { text, stopped: false };
         }
         let before = self.held.len();
         self.held.push_str(&text);
         // The first complete stop string wins, so that the result does not depend on how the text is split.
         for (offset, byte) in text.bytes().enumerate() {
-            self.at = self.automaton.step(self.at, byte);
-            let length = self.automaton.states[self.at as usize].complete as usize;
-            if length > 0 {
+            self.at = automaton.step(self.at, byte);
+            if let Some(length) = automaton.states[self.at].complete {
                 let end = before + offset + 1;
                 self.matched = self.held.get(end - length..end).map(str::to_owned);
                 self.held.truncate(end - length);
@@ -73,7 +71,7 @@ impl StopMatcher {
             }
         }
         // A prefix of a stop string begins with a whole character.
-        let open = self.held.len() - self.automaton.states[self.at as usize].length as usize;
+        let open = self.held.len() - automaton.states[self.at].length;
         let kept = self.held.split_off(open);
         Passed { text: std::mem::replace(&mut self.held, kept), stopped: false }
     }
@@ -90,42 +88,48 @@ impl StopMatcher {
     }
 }
 
-impl Automaton {
-    fn new(stops: &[String]) -> Self {
+impl Default for StopStrings {
+    fn default() -> Self {
+        StopStrings::new(&[])
+    }
+}
+
+impl StopStrings {
+    pub(crate) fn new(stops: &[String]) -> Self {
         let mut automaton = Automaton { states: vec![State::default()], next: HashMap::new() };
-        // The state before the last byte of each state, and this byte.
-        let mut beginnings = vec![(0, 0)];
-        for stop in stops.iter().filter(|stop| !stop.is_empty()) {
-            let mut at = 0;
-            for (length, byte) in (1..).zip(stop.bytes()) {
-                let new = automaton.states.len() as u32;
-                let next = *automaton.next.entry((at, byte)).or_insert(new);
-                if next == new {
-                    automaton.states.push(State { length, ..State::default() });
-                    beginnings.push((at, byte));
-                }
-                at = next;
-            }
-            automaton.states[at as usize].complete = stop.len() as u32;
+        stops.iter().filter(|stop| !stop.is_empty()).for_each(|stop| automaton.add(stop));
+        automaton.find_fallbacks();
+        StopStrings(Arc::new(automaton))
+    }
+}
+
+impl Automaton {
+    fn add(&mut self, stop: &str) {
+        let mut at = 0;
+        for (length, byte) in (1..).zip(stop.bytes()) {
+            let states = &mut self.states;
+            at = *self.next.entry((at, byte)).or_insert_with(|| {
+                states.push(State { parent: (at, byte), length, ..State::default() });
+                states.len() - 1
+            });
         }
-        // Shorter beginnings first, since the fallback of one is a shorter one.
-        let mut order: Vec<usize> = (1..automaton.states.len()).collect();
-        order.sort_by_key(|at| automaton.states[*at].length);
-        for at in order {
-            let (before, byte) = beginnings[at];
-            let shorter = automaton.states[before as usize].fallback;
-            let fallback = if before == 0 { 0 } else { automaton.step(shorter, byte) };
-            let inherited = automaton.states[fallback as usize].complete;
-            let state = &mut automaton.states[at];
-            state.fallback = fallback;
-            if state.complete == 0 {
-                state.complete = inherited;
-            }
-        }
-        automaton
+        self.states[at].complete = Some(stop.len());
     }
 
-    fn step(&self, mut at: u32, byte: u8) -> u32 {
+    fn find_fallbacks(&mut self) {
+        // Shorter prefixes first, since the fallback of one is a shorter one.
+        let mut order: Vec<usize> = (1..self.states.len()).collect();
+        order.sort_by_key(|at| self.states[*at].length);
+        for at in order {
+            let (parent, byte) = self.states[at].parent;
+            let fallback = if parent == 0 { 0 } else { self.step(self.states[parent].fallback, byte) };
+            let complete = self.states[at].complete.or(self.states[fallback].complete);
+            let state = &mut self.states[at];
+            (state.fallback, state.complete) = (fallback, complete);
+        }
+    }
+
+    fn step(&self, mut at: usize, byte: u8) -> usize {
         loop {
             if let Some(&next) = self.next.get(&(at, byte)) {
                 return next;
@@ -133,7 +137,7 @@ impl Automaton {
             if at == 0 {
                 return 0;
             }
-            at = self.states[at as usize].fallback;
+            at = self.states[at].fallback;
         }
     }
 }
@@ -146,7 +150,7 @@ mod tests {
 
     /// What comes out of a text cut into pieces.
     fn through<'a>(stops: &[String], pieces: impl IntoIterator<Item = &'a str>) -> (String, bool) {
-        let mut matcher = StopMatcher::new(stops);
+        let mut matcher = StopMatcher::new(&StopStrings::new(stops));
         let mut out = String::new();
         for piece in pieces {
             let passed = matcher.push(piece.to_owned());
@@ -181,7 +185,7 @@ mod tests {
     #[test]
     fn many_stop_strings_cost_no_more_than_one() {
         let stops: Vec<String> = (0..100_000).map(|n| format!("stop number {n:06}!")).collect();
-        let mut matcher = StopMatcher::new(&stops);
+        let mut matcher = StopMatcher::new(&StopStrings::new(&stops));
         // Looking for each of them in each of these pieces would take minutes.
         let pieces =
             (0..20_000).map(|n| matcher.push(format!("stop number {n:06} "))).filter(|passed| passed.stopped);
@@ -190,13 +194,12 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_one_request_share_the_automaton_and_nothing_else() {
-        let mut first = StopMatcher::new(&["end".to_owned()]);
-        let mut second = first.clone();
-        assert!(Arc::ptr_eq(&first.automaton, &second.automaton));
-        assert_eq!(first.push("the en".into()).text, "the ");
-        assert_eq!(second.push("d".into()).text, "d");
-        assert!(first.push("d".into()).stopped);
+    fn answers_share_their_stop_strings() {
+        let stops = StopStrings::new(&["one".to_owned()]);
+        let [mut first, mut second] = [StopMatcher::new(&stops), StopMatcher::new(&stops)];
+        assert!(Arc::ptr_eq(&first.stops.0, &second.stops.0));
+        assert!(!first.push("on".into()).stopped && !second.push("e".into()).stopped);
+        assert!(first.push("e".into()).stopped);
     }
 
     proptest! {

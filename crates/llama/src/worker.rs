@@ -88,7 +88,16 @@ pub(crate) fn serve(
         if !embedder.is_idle() {
             // An answer does not wait for the vectors of other requests.
             worker.send_texts();
-            embedder.step();
+            if embedder.needs_context() && !worker.claim_vectors() {
+                embedder.refuse(|| {
+                    busy(
+                        format!("not enough memory for vectors of '{}' now; try again later", loaded.id),
+                        RETRY_AFTER,
+                    )
+                });
+            } else {
+                embedder.step();
+            }
         }
         last_used = Instant::now();
     }

@@ -4,7 +4,7 @@ use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta, random_id};
 use serde_json::{Value, json};
 
 use crate::chat::{AnswerFormat, AnswerParser, AnswerPart};
-use crate::stops::StopMatcher;
+use crate::stops::{StopMatcher, StopStrings};
 use crate::utf8::Utf8Buffer;
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Writer {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reading {
-    pub(crate) stops: StopMatcher,
+    pub(crate) stops: StopStrings,
     /// `None` if the answer is text as it stands.
     pub(crate) format: Option<AnswerFormat>,
     /// Whether an answer may have several calls; `None` if it has no tools.
@@ -50,10 +50,10 @@ impl Writer {
         Writer {
             choice,
             utf8: Utf8Buffer::default(),
-            ends: StopMatcher::new(ends),
+            ends: StopMatcher::new(&StopStrings::new(ends)),
             parser: reading.format.as_ref().map(AnswerParser::new),
             format: reading.format.clone(),
-            stops: reading.stops.clone(),
+            stops: StopMatcher::new(&reading.stops),
             tools: reading.tools,
             blanks: String::new(),
             has_words: false,
@@ -222,10 +222,13 @@ mod tests {
             .collect()
     }
 
+    fn stops(stop: &str) -> StopStrings {
+        StopStrings::new(&[stop.to_owned()])
+    }
+
     #[test]
     fn an_answer_ends_before_its_stop_string() {
-        let mut writer =
-            Writer::new(0, &Reading { stops: StopMatcher::new(&["STOP".into()]), ..Reading::default() });
+        let mut writer = Writer::new(0, &Reading { stops: stops("STOP"), ..Reading::default() });
         assert_eq!(text(&writer.push(b"one ST", None).deltas), "one ");
         let written = writer.push(b"OP two", None);
         assert!(written.stopped && written.deltas.is_empty());
@@ -235,8 +238,7 @@ mod tests {
 
     #[test]
     fn probabilities_are_sent_with_their_text() {
-        let mut writer =
-            Writer::new(1, &Reading { stops: StopMatcher::new(&["xyz".into()]), ..Reading::default() });
+        let mut writer = Writer::new(1, &Reading { stops: stops("xyz"), ..Reading::default() });
         assert!(writer.push(b"x", Some(json!(1))).deltas.is_empty());
         let expected = Delta::Text(TextDelta {
             choice: 1,
@@ -265,11 +267,7 @@ mod tests {
     #[test]
     fn reasoning_comes_before_the_answer() {
         let words = format(Calling::Never);
-        let reading = Reading {
-            stops: StopMatcher::new(&["STOP".into()]),
-            format: Some(words.clone()),
-            ..Reading::default()
-        };
+        let reading = Reading { stops: stops("STOP"), format: Some(words.clone()), ..Reading::default() };
         let mut writer = Writer::new(0, &reading);
         let thought = |text: &str| Delta::Reasoning { choice: 0, text: text.into() };
         assert_eq!(writer.push(b"<think>no ST", Some(json!(1))).deltas, [thought("no ST")]);

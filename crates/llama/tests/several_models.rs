@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use hob_core::{
-    AnswerWarning, Delta, Engine, EngineError, GenerateRequest, Generation, MaxTokens, Message, Role,
-    Temperature,
+    AnswerWarning, Delta, EmbedRequest, Engine, EngineError, GenerateRequest, Generation, MaxTokens, Message,
+    Role, Temperature,
 };
 use hob_llama::{FlashAttention, LlamaEngine, LlamaOptions, PrefixStoreOptions};
 use hob_models::KvPrecision;
@@ -62,6 +62,11 @@ fn endless(model: &str) -> GenerateRequest {
 async fn size_of_one(dir: &TempDir) -> u64 {
     let engine = LlamaEngine::new(options(dir));
     engine.prepare("m0").await.expect("loaded");
+    size_now(&engine).await
+}
+
+/// The memory that the first model uses now.
+async fn size_now(engine: &LlamaEngine) -> u64 {
     engine.running_models().await.expect("a list")[0].size.expect("a size")
 }
 
@@ -373,4 +378,36 @@ async fn mixed_requests_leave_nothing_behind() {
 #[ignore = "takes minutes: cargo nextest run --run-ignored only -E 'test(a_thousand_mixed_requests)'"]
 async fn a_thousand_mixed_requests_leave_nothing_behind() {
     soak(1000).await;
+}
+
+#[tokio::test]
+async fn vectors_of_a_model_that_answers_are_counted_and_replace_earlier_conversations() {
+    let dir = models_dir(&names(1));
+    let inputs = vec!["The cat sits on the mat.".to_owned()];
+    let texts = EmbedRequest { model: "m0".into(), inputs: inputs.into(), ..EmbedRequest::default() };
+    let alone = size_of_one(&dir).await;
+    let engine = LlamaEngine::new(options(&dir));
+    let vectors = engine.embed(&texts).await.expect("vectors").vectors;
+    let with_vectors = size_now(&engine).await;
+    drop(engine);
+    // Scores of 49,152 words for each of 1024 tokens.
+    assert!(with_vectors - alone >= 1024 * 49_152 * 4, "{alone}, {with_vectors}");
+
+    let engine = LlamaEngine::new(LlamaOptions { memory_budget: with_vectors - 1, ..options(&dir) });
+    let error = engine.embed(&texts).await.expect_err("no memory");
+    assert!(matches!(error, EngineError::Refused { status: 429, .. }), "{error}");
+    assert_eq!(size_now(&engine).await, alone);
+    engine.generate(&ask("m0", "Hello", 2)).await.expect("an answer");
+    drop(engine);
+
+    let engine = LlamaEngine::new(LlamaOptions { memory_budget: with_vectors, ..options(&dir) });
+    for sentence in ["The sea is wide and blue. ", "Every cat likes warm milk. "] {
+        engine.generate(&ask("m0", &sentence.repeat(100), 2)).await.expect("an answer");
+    }
+    assert!(size_now(&engine).await > alone, "the memory has not grown");
+    assert_eq!(engine.embed(&texts).await.expect("vectors").vectors, vectors);
+    assert_eq!(size_now(&engine).await, with_vectors);
+    let question = ask("m0", "What is the capital of France? Answer in one sentence.", 16);
+    let answer = engine.generate(&question).await.expect("an answer").answer.content;
+    assert!(answer.contains("Paris"), "{answer}");
 }

@@ -1,9 +1,11 @@
 //! The memory of a worker: it grows for conversations, and keeps prompts of earlier runs.
 
+use std::sync::atomic::Ordering;
+
 use super::{GrowthNeed, Worker};
 use crate::context_memory::{copy, move_memory, remove};
 use crate::kv_state;
-use crate::prefix_cache::{SlotAssignment, Token};
+use crate::prefix_cache::{SlotAssignment, Slots, Token};
 
 impl Worker<'_> {
     /// Grows the memory for one more sequence, within the limit, so that nothing must be cleared.
@@ -44,6 +46,41 @@ impl Worker<'_> {
                 }
             }
         }
+    }
+
+    /// Asks for the memory of vectors beside answers. Conversations of the past are forgotten for it if nothing else helps.
+    pub(super) fn claim_vectors(&mut self) -> bool {
+        // Counted when it was loaded.
+        if self.loaded.embeds_only {
+            return true;
+        }
+        self.loaded.embeds_too.store(true, Ordering::Relaxed);
+        if self.claim_again(GrowthNeed::Now) || (self.shrink() && self.claim_again(GrowthNeed::Now)) {
+            return true;
+        }
+        self.loaded.embeds_too.store(false, Ordering::Relaxed);
+        self.claim_again(GrowthNeed::Later);
+        false
+    }
+
+    /// Asks for the memory of the model with as many cells as it has.
+    fn claim_again(&mut self, need: GrowthNeed) -> bool {
+        let cells = u32::try_from(self.slots.cells()).unwrap_or(u32::MAX);
+        (self.claim)(cells, need)
+    }
+
+    /// Returns to the initial memory; `false` if answers use more, or if there is no more.
+    fn shrink(&mut self) -> bool {
+        let first = self.loaded.first_cells();
+        if !self.alive.is_empty() || self.slots.cells() <= first as usize {
+            return false;
+        }
+        let Ok(smaller) = self.loaded.writing_context(first) else { return false };
+        self.stop_warming();
+        self.context = Some(smaller);
+        self.slots = Slots::new(self.loaded.parallel, first as usize, self.loaded.reuse());
+        self.refused = None;
+        true
     }
 
     /// Applies a decision of the slots to the memory.

@@ -25,3 +25,11 @@ async fn a_model_that_was_not_made_to_compare_texts_says_so() {
     let error = engine().await.rerank(&request).await.expect_err("refused");
     assert!(matches!(&error, EngineError::Unsupported { field, .. } if field == "rerank"), "{error}");
 }
+
+#[tokio::test]
+async fn texts_to_embed_never_become_control_tokens() {
+    let inputs = vec!["<|im_end|>".to_owned()];
+    let request = EmbedRequest { model: MODEL.into(), inputs: inputs.into(), ..EmbedRequest::default() };
+    let tokens = engine().await.embed(&request).await.expect("vectors").prompt_tokens;
+    assert!(tokens > Some(2), "{tokens:?}");
+}

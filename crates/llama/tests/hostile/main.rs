@@ -21,12 +21,16 @@ use tokio::sync::OnceCell;
 
 const MODEL: &str = "model";
 
-fn models_dir() -> TempDir {
-    let file = std::env::var_os("HOB_TEST_MODEL")
+/// The file that `./dev test` fetched.
+fn model_file() -> PathBuf {
+    let path = std::env::var_os("HOB_TEST_MODEL")
         .expect("HOB_TEST_MODEL is not set: these tests need a real model. Run them with './dev test'.");
+    PathBuf::from(path)
+}
+
+fn models_dir() -> TempDir {
     let dir = TempDir::new().expect("a directory for models");
-    std::os::unix::fs::symlink(PathBuf::from(file), dir.path().join("model.gguf"))
-        .expect("a link to the model");
+    std::os::unix::fs::symlink(model_file(), dir.path().join("model.gguf")).expect("a link to the model");
     dir
 }
 

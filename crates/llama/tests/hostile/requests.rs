@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use hob_core::{AnswerWarning, Engine, GenerateRequest, Message, Role, Temperature};
+use hob_core::{
+    AnswerWarning, Engine, GenerateRequest, Message, Role, Temperature, TokenizeInput, TokenizeRequest,
+};
 use hob_llama::{LlamaEngine, LlamaOptions};
+use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
 use serde_json::{Map, Value, json};
+use tempfile::TempDir;
 
-use super::{ask, engine, models_dir, named, options, still_answers};
+use super::{MODEL, ask, engine, model_file, models_dir, named, options, still_answers};
 
 #[tokio::test]
 async fn huge_numbers_are_harmless() {
@@ -90,4 +94,25 @@ async fn a_prompt_that_was_read_ahead_is_not_read_again() {
     let (warmed, answered) = tokio::join!(engine.warm(&long), engine.generate(&hello));
     warmed.expect("given up or done");
     answered.expect("an answer");
+}
+
+#[tokio::test]
+async fn a_word_of_any_length_is_split_into_tokens() {
+    // Tokenizers whose words llama.cpp finds with regular expressions.
+    for tokenizer in ["gpt-4o", "tekken", "deepseek-v3", "exaone-moe"] {
+        let dir = TempDir::new().expect("a directory for models");
+        let entries = [("tokenizer.ggml.pre", MetadataValue::Text(tokenizer))];
+        copy_with_metadata(&model_file(), &dir.path().join("model.gguf"), &entries)
+            .expect("a copy of the model");
+        let engine = LlamaEngine::new(options(&dir));
+        for (part, count) in [("a", 200_000), ("A", 200_000), ("é", 100_000), (" ", 200_000), ("=", 200_000)]
+        {
+            let text = part.repeat(count);
+            let input = TokenizeInput::Text { text: text.clone(), add_special: false, parse_special: true };
+            let request = TokenizeRequest { model: MODEL.into(), input, pieces: true };
+            let tokenized = engine.tokenize(&request).await.expect("tokens");
+            let pieces = tokenized.pieces.expect("asked for").concat();
+            assert!(pieces == text.as_bytes(), "{tokenizer}: {} bytes of {part:?}", pieces.len());
+        }
+    }
 }

@@ -77,7 +77,7 @@ pub struct MemoryNeeds {
     /// Numbers of one conversation in the state of recurrent layers.
     state_numbers: u64,
     vocabulary: u64,
-    /// Words that the model gives scores to; none if it makes embeddings.
+    /// Words that the model gives scores to; none if it reads a text as a whole, to embed it.
     scored: u64,
     width: u64,
     feed_forward: u64,
@@ -110,7 +110,8 @@ impl MemoryNeeds {
             cached_numbers,
             state_numbers,
             vocabulary,
-            scored: if header.is_embedding { 0 } else { vocabulary },
+            // Others that embed were made of models that write, and llama.cpp computes their scores.
+            scored: if header.is_embedding && !header.is_causal { 0 } else { vocabulary },
             width: header.embedding_length.unwrap_or(0),
             feed_forward: header.feed_forward_length.as_ref().map_or(0, |length| length.max()),
         }

@@ -53,7 +53,7 @@ pub fn run(args: ChatArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     // First, so that a missing conversation fails immediately.
     let saved_chats = block_on(find_conversation(&args, databases.hob.clone(), &mut session))?;
     // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.
-    let message = if io::stdin().is_terminal() { None } else { Some(question::read(Some("-"))?) };
+    let message = if io::stdin().is_terminal() { None } else { Some(question::read(&["-".to_owned()])?) };
     // The session switches the memory on and off for each question.
     config.memory.context = true;
     let answering = &args.answering;

@@ -5,7 +5,8 @@ use std::path::Path;
 use hob_models::{ContextPlan, KvPrecision, ModelDirectory};
 
 use super::*;
-use crate::options::GpuLayers;
+use crate::log;
+use crate::options::{GpuLayers, LlamaOptions};
 
 fn close(estimate: u64, real: u64) -> bool {
     estimate.abs_diff(real) * 10 <= real
@@ -56,5 +57,12 @@ fn the_estimates_are_what_llama_cpp_allocates() {
         let shown = stored.needs().expect("a header").estimate(plan.shape(cells.into()));
         let (shown, buffers) = (shown.total() - shown.library, real.kv_cache + real.compute);
         assert!(close_to_range(shown, least + buffers, most + buffers), "{shown}, {weights:?}, {what}");
+        // The second context, for vectors.
+        let (context, said) = log::listen(|| loaded.embedding_context().map(drop));
+        context.expect("a context");
+        let second = loaded.second_context().expect("an estimate");
+        let what = format!("{second:?}, {:?}", said.buffers);
+        assert_eq!(second.kv_cache.abs_diff(said.buffers.kv_cache) >> 20, 0, "{what}");
+        assert!(second.compute * 10 >= said.buffers.compute * 9, "{what}");
     }
 }
