@@ -7,6 +7,7 @@ mod bwrap;
 mod checked_job;
 mod container;
 mod error;
+mod filter_pipe;
 mod job;
 mod launch;
 mod memory_limit;
@@ -17,6 +18,7 @@ mod process;
 mod python;
 mod runner;
 mod runtime_check;
+mod syscall_filter;
 mod tool;
 
 use std::time::Duration;
