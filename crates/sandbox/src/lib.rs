@@ -73,6 +73,11 @@ impl Sandbox {
         mounts::of_allowlist(&self.options.allowlist)
     }
 
+    /// Whether programs may read files, now or once an entry of the allowlist exists.
+    pub fn may_read(&self) -> bool {
+        !self.options.allowlist.is_empty()
+    }
+
     /// Returns what would run the code.
     pub async fn check(&self) -> Result<String, SandboxError> {
         if !self.options.enabled {
