@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::generate::{GenerateRequest, ResponseFormat};
 use crate::message::Content;
 
-pub use schema::check_schema;
+pub use schema::{check_schema, check_validated_schema, percent_decoded};
 
 /// Values of a JSON body: each object, array, string, number, `true`, `false` and `null` counts. A value of two bytes takes more than a
 /// hundred once it is read.

@@ -107,6 +107,46 @@ fn a_long_chain_of_references_is_refused() {
 fn references_that_double_at_every_step_are_refused() {
     let message = refusal(&chain(48, |next| json!({ "anyOf": [next.clone(), next] })));
     assert!(message.contains("values when its '$ref's are replaced by what they name"), "{message}");
+    let encoded = chain(48, |next| json!({ "anyOf": [next.clone(), next] })).to_string();
+    let encoded = serde_json::from_str(&encoded.replace("#/$defs/", "#/%24defs/")).expect("JSON");
+    assert_eq!(refusal(&encoded), message, "with percent-encoding");
+    let within_data = chain(48, |next| json!({ "anyOf": [next.clone(), next] })).to_string();
+    let within_data = serde_json::from_str(&within_data.replace("$defs", "default")).expect("JSON");
+    assert_eq!(refusal(&within_data), message, "within a default value");
+}
+
+#[test]
+fn a_validated_schema_names_its_parts_by_their_path_only() {
+    let check = |schema: Value| check_validated_schema(&schema, "schema").map_err(|error| error.to_string());
+    let supported = "; only '$ref' with a path such as '#/$defs/name' is supported";
+    for (schema, what) in [
+        (json!({ "$dynamicRef": "#a", "$defs": { "a": { "$dynamicAnchor": "a" } } }), "'$dynamicRef'"),
+        (json!({ "items": { "$recursiveRef": "#" } }), "'$recursiveRef'"),
+        (
+            json!({ "items": { "$ref": "#a" }, "$defs": { "x": { "$anchor": "a" } } }),
+            "a '$ref' to a name or to another schema",
+        ),
+        (
+            json!({ "$id": "https://example.org/a", "items": { "$ref": "a#/$defs/x" }, "$defs": { "x": {} } }),
+            "a '$ref' to a name or to another schema",
+        ),
+        (
+            json!({ "$defs": { "r": { "$id": "https://example.org/r", "items": { "$ref": "#/$defs/x" } } } }),
+            "an inner '$id'",
+        ),
+    ] {
+        assert_eq!(check(schema.clone()), Err(format!("schema has {what}{supported}")), "{schema}");
+    }
+    for schema in [
+        json!({ "$id": "https://example.org/a", "items": { "$ref": "#/$defs/x" }, "$defs": { "x": {} } }),
+        json!({ "properties": { "a": { "$id": "#/properties/a" }, "$ref": { "type": "string" } } }),
+        json!({ "properties": { "a": { "$id": "https://example.org/a" } } }),
+        json!({ "properties": { "id": { "type": "string" }, "next": { "$ref": "#" } } }),
+        json!(true),
+    ] {
+        assert_eq!(check(schema.clone()), Ok(()), "{schema}");
+    }
+    assert!(check(chain(48, |next| json!({ "anyOf": [next.clone(), next] }))).is_err());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The part of the request budget for JSON Schemas: size, nesting, and what every `$ref` in it adds up to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -17,6 +17,54 @@ pub fn check_schema(schema: &Value, field: &str) -> Result<(), OverBudget> {
         return Ok(());
     }
     References::find(schema, &references).check(field)
+}
+
+/// Checks a schema that a validator follows. A validator also follows references to names and to other resources within the schema.
+/// [`check_schema`] does not count them, so they are refused here.
+pub fn check_validated_schema(schema: &Value, field: &str) -> Result<(), OverBudget> {
+    check_schema(schema, field)?;
+    let refused = |what: &str| {
+        let what = format!("has {what}; only '$ref' with a path such as '#/$defs/name' is supported");
+        Err(OverBudget { field: field.to_owned(), what, limit: None })
+    };
+    // In older schemas the keyword has no dollar sign.
+    let id = match schema.get("$schema").and_then(Value::as_str) {
+        Some(version) if version.contains("draft-04") => "id",
+        _ => "$id",
+    };
+    let (mut has_reference, mut has_resource) = (false, false);
+    let mut waiting = vec![(schema, Reading::Schema)];
+    while let Some((value, reading)) = waiting.pop() {
+        let object = match value {
+            Value::Array(items) => {
+                waiting.extend(items.iter().map(|item| (item, reading)));
+                continue;
+            }
+            Value::Object(object) => object,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => continue,
+        };
+        for (name, inner) in object {
+            match (reading, inner) {
+                // Within data too: a reference may lead there.
+                (Reading::Schema | Reading::Data, Value::String(text)) => match name.as_str() {
+                    "$dynamicRef" | "$recursiveRef" => return refused(&format!("'{name}'")),
+                    "$ref" if text != "#" && !text.starts_with("#/") => {
+                        return refused("a '$ref' to a name or to another schema");
+                    }
+                    "$ref" => has_reference = true,
+                    // A resource within the schema, where a path begins at the resource. A fragment is only a name.
+                    _ if name == id && !text.starts_with('#') && !std::ptr::eq(value, schema) => {
+                        has_resource = true;
+                    }
+                    _ => {}
+                },
+                (Reading::Schema, _) => waiting.push((inner, reading_of(name, inner))),
+                (Reading::Named, _) => waiting.push((inner, Reading::Schema)),
+                (Reading::Data, _) => waiting.push((inner, Reading::Data)),
+            }
+        }
+    }
+    if has_reference && has_resource { refused("an inner '$id'") } else { Ok(()) }
 }
 
 /// How a JSON value within a schema is to be read.
@@ -57,7 +105,7 @@ fn reference(schema: &Map<String, Value>) -> Option<&str> {
 /// Checks a schema as it is written, and returns its `$ref`s in order, each of them once.
 fn check_written<'a>(schema: &'a Value, field: &str) -> Result<Vec<&'a str>, OverBudget> {
     let mut references = Vec::new();
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     let mut values = 0;
     let mut enum_bytes = 0;
     let mut waiting = vec![(schema, 1, Reading::Schema)];
@@ -151,6 +199,45 @@ fn text_bytes(value: &Value, enough: usize) -> usize {
     bytes
 }
 
+/// Every `$ref` below the target of another one, which is read as a schema even if it lies within data.
+fn references_below(target: &Value) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut waiting = vec![(target, Reading::Schema)];
+    while let Some((value, reading)) = waiting.pop() {
+        match value {
+            Value::Array(items) => waiting.extend(items.iter().map(|item| (item, reading))),
+            Value::Object(object) => {
+                if reading == Reading::Schema {
+                    found.extend(reference(object));
+                }
+                waiting.extend(object.iter().map(|(name, value)| match reading {
+                    Reading::Schema => (value, reading_of(name, value)),
+                    Reading::Named => (value, Reading::Schema),
+                    Reading::Data => (value, Reading::Data),
+                }));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    found
+}
+
+/// Decodes percent-encoding, which a `$ref` may have; `None` if it is invalid.
+pub fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digits = [rest.next()?, rest.next()?];
+        let digits = std::str::from_utf8(&digits).ok()?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
 /// Which part of a schema refers to which: the whole schema first, then whatever a `$ref` names.
 struct References {
     parts: Vec<Part>,
@@ -174,24 +261,30 @@ struct Link {
 }
 
 impl References {
-    fn find(schema: &Value, references: &[&str]) -> References {
+    fn find<'a>(schema: &'a Value, references: &[&'a str]) -> References {
+        let mut references = references.to_vec();
+        let mut seen: HashSet<&str> = references.iter().copied().collect();
         let mut places = HashMap::from([("#", 0)]);
         let mut roots = vec![schema];
         // By what they name and not by how it is spelled: a name with a tilde has many spellings.
         let mut known = HashMap::from([(std::ptr::from_ref(schema), 0)]);
-        for reference in references {
+        let mut next = 0;
+        while let Some(&reference) = references.get(next) {
+            next += 1;
             // What lies elsewhere is not followed, here or by any engine that we run; a name of nothing is the engine's to refuse.
             let target = match reference.strip_prefix('#') {
                 Some("") => continue,
-                Some(pointer) => schema.pointer(pointer),
+                Some(pointer) => percent_decoded(pointer).and_then(|pointer| schema.pointer(&pointer)),
                 None => None,
             };
             if let Some(target) = target {
                 let at = *known.entry(std::ptr::from_ref(target)).or_insert(roots.len());
                 if at == roots.len() {
                     roots.push(target);
+                    references
+                        .extend(references_below(target).into_iter().filter(|found| seen.insert(*found)));
                 }
-                places.insert(*reference, at);
+                places.insert(reference, at);
             }
         }
         References { parts: roots.into_iter().map(|root| Part::read(root, &places)).collect() }
@@ -336,5 +429,7 @@ mod tests {
         let references = ["#/$defs/~~", "#/$defs/~0~", "#/$defs/~~0", "#/$defs/~0~0"];
         assert!(references.iter().all(|reference| schema.pointer(&reference[1..]).is_some()));
         assert_eq!(References::find(&schema, &references).parts.len(), 2, "the schema itself, and the name");
+        let encoded = ["#/%24defs/~~", "#/$defs/%7E%7e", "#/%24%64efs/~0%7E"];
+        assert_eq!(References::find(&schema, &encoded).parts.len(), 2, "also with percent-encoding");
     }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use hob_core::budget::percent_decoded;
 use serde_json::{Map, Value};
 
 use super::error::{MAX_DEPTH, MAX_LEAST, MAX_NODES, MAX_PROPERTIES, SchemaError, malformed};
 use super::exact::{
     BOUNDS, bound, counts, is_exact, is_exact_multiple, is_regular, whole, with_plain_blanks,
 };
-use super::references::{percent_decoded, reference};
+use super::references::reference;
 use super::{disjoint, formats};
 
 /// Keywords that a grammar cannot enforce.
