@@ -16,6 +16,8 @@ mod clock_check;
 mod cron;
 mod deliver;
 mod first_call;
+mod live_runs;
+mod manual_runs;
 mod missed_runs;
 mod plain_schedule;
 mod result_layout;

@@ -6,12 +6,15 @@ use std::time::Duration;
 use hob_core::backoff::BackoffDelays;
 use hob_core::{Ask, Backoff, EventBus};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock_check::ClockCheck;
+use crate::live_runs::LiveRuns;
+use crate::manual_runs::{ManualRun, ManualRuns};
 use crate::runner::{Runner, TaskRunOptions};
 use crate::service::TaskService;
 use crate::store::{Claimant, Claimed, Recalculated};
@@ -84,6 +87,10 @@ struct Shared {
     runner: Arc<Runner>,
     options: SchedulerOptions,
     slots: Arc<Semaphore>,
+    /// The runs outside the schedule, which need no slot.
+    manual: Arc<ManualRuns>,
+    /// Until when leases may have expired only because the database was away.
+    outage_ends: Mutex<Option<Instant>>,
 }
 
 impl Scheduler {
@@ -98,9 +105,11 @@ impl Scheduler {
         };
         let most = options.max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
         let shared = Shared {
-            runner: Arc::new(Runner { ask, bus, service: tasks, claimant }),
+            runner: Arc::new(Runner { ask, bus, service: tasks, claimant, live: LiveRuns::default() }),
             options,
             slots: Arc::new(Semaphore::new(most)),
+            manual: Arc::default(),
+            outage_ends: Mutex::default(),
         };
         Scheduler {
             shared: Arc::new(shared),
@@ -141,7 +150,7 @@ impl Scheduler {
         let (claimed_run, is_claimed) = oneshot::channel();
         // A caller that leaves does not drop the claim.
         self.active.spawn(async move {
-            let claimed = match shared.claim_now(&id).await {
+            let (claimed, _manual) = match shared.claim_now(&id).await {
                 Ok(claimed) => claimed,
                 Err(error) => return drop(claimed_run.send(Err(error))),
             };
@@ -164,7 +173,7 @@ impl Scheduler {
         let options = TaskRunOptions { stop, ..options };
         // A caller that leaves drops neither the claim nor the record of the run.
         let running = self.active.spawn(async move {
-            let claimed = shared.claim_now(&id).await?;
+            let (claimed, _manual) = shared.claim_now(&id).await?;
             Ok::<_, TaskError>(shared.runner.run(claimed, &abort, &options).await)
         });
         running.await.map_err(|error| TaskError::Unavailable(Box::new(error)))?
@@ -256,6 +265,7 @@ impl Shared {
                 if !failures.has_failed() {
                     tracing::warn!(error = %with_cause(&error), "cannot read the tasks; Hob keeps trying");
                 }
+                *self.outage_ends.lock() = Some(Instant::now() + self.options.lease);
                 let time = failures.next_delay().min(self.options.poll_interval);
                 NextPoll { time, expected: Expected::Nothing }
             }
@@ -324,16 +334,30 @@ impl Shared {
         });
     }
 
-    /// Records runs as interrupted whose process has ended.
+    /// Records runs as interrupted whose process has ended. After an outage of the database, other processes first have time to
+    /// renew the leases of their runs. Runs of this process are known to be active.
     async fn expire_leases(&self) -> Result<(), TaskError> {
-        let (now, lease) = (self.runner.service.now(), self.options.lease);
-        for run in self.runner.service.work(move |store| store.expire_leases(now, lease)).await? {
+        if self.outage_ends.lock().is_some_and(|ends| Instant::now() < ends) {
+            return Ok(());
+        }
+        let (now, lease, claimant) =
+            (self.runner.service.now(), self.options.lease, self.runner.claimant.clone());
+        let own = self.runner.live.not_renewed_for(lease / 2);
+        let ended = self.runner.service.work(move |store| {
+            for run in own {
+                store.renew(run, now, &claimant)?;
+            }
+            store.expire_leases(now, lease)
+        });
+        for run in ended.await? {
             tracing::warn!(task = %run.task_id, slot = %run.slot, "a run was interrupted: its process has ended");
         }
         Ok(())
     }
 
-    async fn claim_now(&self, id: &TaskId) -> Result<Claimed, TaskError> {
+    async fn claim_now(&self, id: &TaskId) -> Result<(Claimed, ManualRun), TaskError> {
+        let key = self.runner.service.get(id).await?.permit.key;
+        let manual = self.manual.begin(key.as_ref())?;
         // The process of an earlier run may have ended since the last poll.
         self.expire_leases().await?;
         let (id, claimant, now) = (id.clone(), self.runner.claimant.clone(), self.runner.service.now());
@@ -343,7 +367,7 @@ impl Shared {
             // The run may be claimed all the same. The next poll looks for it.
             service.notify_changed();
         }
-        claimed?
+        Ok((claimed??, manual))
     }
 }
 

@@ -36,6 +36,10 @@ pub trait TaskStore: Send + Sync {
         self.insert_all(std::slice::from_ref(task))
     }
 
+    /// Inserts a task of a key. Returns `false`, and inserts nothing, if the key has `most` tasks that have not ended. Of those that
+    /// have, only the newest `most` are kept.
+    fn insert_of_key(&self, task: &Task, key: &str, most: usize) -> DbResult<bool>;
+
     /// All or none.
     fn insert_all(&self, tasks: &[Task]) -> DbResult<()>;
 

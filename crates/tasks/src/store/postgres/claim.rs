@@ -238,6 +238,7 @@ pub(super) fn claim_now(
         "UPDATE task SET due = NULL, last_run = $2 WHERE id = $1",
         &[&id.as_str(), &now.as_microsecond()],
     )?;
+    transaction.execute(PRUNE, &[&vec![id.as_str()], &(MAX_RUNS as i64)])?;
     let run = new_run(*run, id, slot, 1, now);
     Ok(Ok(Claimed { task: Task { last_run: Some(now), ..task }, run }))
 }

@@ -91,6 +91,14 @@ impl TaskStore for PostgresTaskStore {
         true
     }
 
+    fn insert_of_key(&self, task: &Task, key: &str, most: usize) -> DbResult<bool> {
+        self.database.write(|transaction| {
+            let is_inserted = rows::insert_of_key(transaction, task, key, most)?;
+            transaction.notify(TOPIC)?;
+            Ok(is_inserted)
+        })
+    }
+
     fn insert_all(&self, tasks: &[Task]) -> DbResult<()> {
         self.database.write(|transaction| {
             rows::insert_all(transaction, tasks)?;

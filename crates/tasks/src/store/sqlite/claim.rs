@@ -54,6 +54,7 @@ pub(super) fn claim_now(
         "UPDATE task SET due = NULL, last_run = ?2 WHERE id = ?1",
         params![id.as_str(), now.as_microsecond()],
     )?;
+    prune(transaction, id)?;
     Ok(Ok(Claimed { task: Task { last_run: Some(now), ..task }, run }))
 }
 

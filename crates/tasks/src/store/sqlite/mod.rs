@@ -56,6 +56,10 @@ impl TaskStore for SqliteTaskStore {
         self.database.exists()
     }
 
+    fn insert_of_key(&self, task: &Task, key: &str, most: usize) -> DbResult<bool> {
+        self.write(|transaction| rows::insert_of_key(transaction, task, key, most))
+    }
+
     fn insert_all(&self, tasks: &[Task]) -> DbResult<()> {
         self.write(|transaction| tasks.iter().try_for_each(|task| rows::insert(transaction, task)))
     }
