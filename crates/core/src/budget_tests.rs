@@ -108,10 +108,10 @@ fn references_that_double_at_every_step_are_refused() {
     let message = refusal(&chain(48, |next| json!({ "anyOf": [next.clone(), next] })));
     assert!(message.contains("values when its '$ref's are replaced by what they name"), "{message}");
     let encoded = chain(48, |next| json!({ "anyOf": [next.clone(), next] })).to_string();
-    let encoded = serde_json::from_str(&encoded.replace("#/$defs/", "#/%24defs/")).expect("JSON");
+    let encoded: Value = serde_json::from_str(&encoded.replace("#/$defs/", "#/%24defs/")).expect("JSON");
     assert_eq!(refusal(&encoded), message, "with percent-encoding");
     let within_data = chain(48, |next| json!({ "anyOf": [next.clone(), next] })).to_string();
-    let within_data = serde_json::from_str(&within_data.replace("$defs", "default")).expect("JSON");
+    let within_data: Value = serde_json::from_str(&within_data.replace("$defs", "default")).expect("JSON");
     assert_eq!(refusal(&within_data), message, "within a default value");
 }
 
