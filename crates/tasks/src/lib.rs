@@ -23,6 +23,7 @@ mod plain_schedule;
 mod result_layout;
 mod result_summary;
 mod runner;
+mod running_keys;
 mod schedule;
 mod schedule_words;
 mod scheduler;

@@ -91,13 +91,14 @@ impl TaskStore for UnreliableStore {
         self.get_store()?.next_due()
     }
 
-    fn claim_due(
+    fn claim_due_except(
         &self,
+        keys: &[Option<Arc<str>>],
         now: Timestamp,
         limit: usize,
         claimant: &Claimant,
     ) -> Result<Vec<Claimed>, DatabaseError> {
-        self.get_store()?.claim_due(now, limit, claimant)
+        self.get_store()?.claim_due_except(keys, now, limit, claimant)
     }
 
     fn claim_now(

@@ -16,6 +16,7 @@ use crate::clock_check::ClockCheck;
 use crate::live_runs::LiveRuns;
 use crate::manual_runs::{ManualRun, ManualRuns};
 use crate::runner::{Runner, TaskRunOptions};
+use crate::running_keys::{FairClaim, RunningKeys, TaskKey};
 use crate::service::TaskService;
 use crate::store::{Claimant, Claimed, Recalculated};
 use crate::task::TaskRun;
@@ -87,6 +88,8 @@ struct Shared {
     runner: Arc<Runner>,
     options: SchedulerOptions,
     slots: Arc<Semaphore>,
+    /// The keys of the runs that have slots.
+    keys: Arc<RunningKeys>,
     /// The runs outside the schedule, which need no slot.
     manual: Arc<ManualRuns>,
     /// Until when leases may have expired only because the database was away.
@@ -108,6 +111,7 @@ impl Scheduler {
             runner: Arc::new(Runner { ask, bus, service: tasks, claimant, live: LiveRuns::default() }),
             options,
             slots: Arc::new(Semaphore::new(most)),
+            keys: Arc::default(),
             manual: Arc::default(),
             outage_ends: Mutex::default(),
         };
@@ -228,12 +232,7 @@ impl Shared {
                 tracing::warn!(%error, "cannot recalculate tasks after a change of the clock; retrying");
             }
             let room = self.slots.available_permits();
-            let claimant = self.runner.claimant.clone();
-            let claimed = service.work(move |store| store.claim_due(now, room, &claimant)).await?;
-            let begun = claimed.len();
-            for claimed in claimed {
-                self.begin(claimed, active, abort).await;
-            }
+            let begun = self.begin_due(now, room, active, abort).await?;
             if begun >= room {
                 // The end of a run notifies.
                 return Ok(NextPoll { time: longest, expected: Expected::Nothing });
@@ -321,13 +320,54 @@ impl Shared {
         Ok(())
     }
 
+    /// Starts at most `room` due tasks, and returns how many. While tasks of other keys wait, a key gets half of the slots.
+    async fn begin_due(
+        &self,
+        now: Timestamp,
+        room: usize,
+        active: &TaskTracker,
+        abort: &CancellationToken,
+    ) -> Result<usize, TaskError> {
+        let share = self.options.max_concurrent.div_ceil(2).max(1);
+        let mut begun = 0;
+        while begun < room {
+            let FairClaim { except, limit } = self.keys.fair_claim(share);
+            let may_be_more = !except.is_empty();
+            let mut claimed = self.claim_due(except, now, limit.min(room - begun)).await?;
+            if claimed.is_empty() && may_be_more {
+                // Nobody else waits.
+                claimed = self.claim_due(Vec::new(), now, room - begun).await?;
+            }
+            if claimed.is_empty() {
+                break;
+            }
+            begun += claimed.len();
+            for claimed in claimed {
+                self.begin(claimed, active, abort).await;
+            }
+        }
+        Ok(begun)
+    }
+
+    async fn claim_due(
+        &self,
+        except: Vec<TaskKey>,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Claimed>, TaskError> {
+        let claimant = self.runner.claimant.clone();
+        self.runner.service.work(move |store| store.claim_due_except(&except, now, limit, &claimant)).await
+    }
+
     async fn begin(&self, claimed: Claimed, active: &TaskTracker, abort: &CancellationToken) {
         // There is a free slot, because no more tasks were claimed. Manual runs need none.
         let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else { return };
         let runner = Arc::clone(&self.runner);
         let abort = abort.clone();
+        let key = self.keys.begin(claimed.task.permit.key.clone());
         active.spawn(async move {
             runner.run(claimed, &abort, &TaskRunOptions::default()).await;
+            drop(key);
             drop(slot);
             // After the slot is free, so that the next poll finds it.
             runner.service.notify_changed();

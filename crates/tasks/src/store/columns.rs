@@ -143,8 +143,8 @@ fn from_json<T: serde::de::DeserializeOwned>(
     serde_json::from_str(text).map_err(|error| UnreadableColumn::new(column, error))
 }
 
-/// The text that the permit of a task has if the task belongs to a key. In names and rules, quotes are escaped.
-pub(super) fn permit_of_key(key: &str) -> String {
+/// The text that the permit of a task has if the task belongs to a key, or to none. In names and rules, quotes are escaped.
+pub(super) fn permit_of_key(key: Option<&str>) -> String {
     format!("\"key\":{}", json!(key))
 }
 

@@ -66,7 +66,18 @@ pub trait TaskStore: Send + Sync {
     fn next_due(&self) -> DbResult<Option<Timestamp>>;
 
     /// Claims at most `limit` due tasks, the longest waiting first.
-    fn claim_due(&self, now: Timestamp, limit: usize, claimant: &Claimant) -> DbResult<Vec<Claimed>>;
+    fn claim_due(&self, now: Timestamp, limit: usize, claimant: &Claimant) -> DbResult<Vec<Claimed>> {
+        self.claim_due_except(&[], now, limit, claimant)
+    }
+
+    /// The same without the tasks of these keys. `None` stands for tasks without a key.
+    fn claim_due_except(
+        &self,
+        keys: &[Option<Arc<str>>],
+        now: Timestamp,
+        limit: usize,
+        claimant: &Claimant,
+    ) -> DbResult<Vec<Claimed>>;
 
     /// Claims a run outside the schedule, which does not change.
     fn claim_now(

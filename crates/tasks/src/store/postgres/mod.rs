@@ -146,7 +146,13 @@ impl TaskStore for PostgresTaskStore {
         })
     }
 
-    fn claim_due(&self, now: Timestamp, limit: usize, claimant: &Claimant) -> DbResult<Vec<Claimed>> {
+    fn claim_due_except(
+        &self,
+        keys: &[Option<Arc<str>>],
+        now: Timestamp,
+        limit: usize,
+        claimant: &Claimant,
+    ) -> DbResult<Vec<Claimed>> {
         if limit == 0 {
             return Ok(Vec::new());
         }
@@ -156,7 +162,7 @@ impl TaskStore for PostgresTaskStore {
         let (mut made, mut new) = (Vec::new(), Vec::new());
         let written = self.database.write(|transaction| {
             made = claim::renew_made(transaction, &asked, claimant, lease_now)?;
-            new = claim::claim_due(transaction, now, limit - made.len(), claimant, lease_now)?;
+            new = claim::claim_due(transaction, keys, now, limit - made.len(), claimant, lease_now)?;
             Ok(())
         });
         match written {

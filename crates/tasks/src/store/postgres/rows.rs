@@ -76,7 +76,7 @@ pub(super) fn insert_of_key(
 ) -> QueryResult<bool> {
     // Other processes count the tasks of the key at the same time.
     transaction.lock(&format!("tasks of the key {key}"))?;
-    let (permit, most) = (columns::permit_of_key(key), i64::try_from(most).unwrap_or(i64::MAX));
+    let (permit, most) = (columns::permit_of_key(Some(key)), i64::try_from(most).unwrap_or(i64::MAX));
     let sql = "SELECT count(*) FROM task WHERE strpos(permit, $1) > 0 AND status IN ('active', 'paused')";
     let open: i64 = transaction.query_one(sql, &[&permit])?.try_get(0)?;
     if open >= most {

@@ -6,6 +6,7 @@ mod clock;
 mod finish;
 mod rows;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hob_db::{ChangeWatch, DbResult, LazyDatabase, Migrations};
@@ -99,11 +100,17 @@ impl TaskStore for SqliteTaskStore {
         })
     }
 
-    fn claim_due(&self, now: Timestamp, limit: usize, claimant: &Claimant) -> DbResult<Vec<Claimed>> {
+    fn claim_due_except(
+        &self,
+        keys: &[Option<Arc<str>>],
+        now: Timestamp,
+        limit: usize,
+        claimant: &Claimant,
+    ) -> DbResult<Vec<Claimed>> {
         if limit == 0 {
             return Ok(Vec::new());
         }
-        self.write(|transaction| claim::claim_due(transaction, now, limit, claimant))
+        self.write(|transaction| claim::claim_due(transaction, keys, now, limit, claimant))
     }
 
     fn claim_now(

@@ -48,7 +48,7 @@ pub(super) fn insert_of_key(
     key: &str,
     most: usize,
 ) -> rusqlite::Result<bool> {
-    let (permit, most) = (columns::permit_of_key(key), i64::try_from(most).unwrap_or(i64::MAX));
+    let (permit, most) = (columns::permit_of_key(Some(key)), i64::try_from(most).unwrap_or(i64::MAX));
     let open: i64 = connection.query_row(
         "SELECT count(*) FROM task WHERE instr(permit, ?1) > 0 AND status IN ('active', 'paused')",
         [&permit],
