@@ -170,6 +170,41 @@ async fn nothing_else_can_be_read() {
 }
 
 #[tokio::test]
+async fn errors_do_not_reveal_which_files_exist_outside() {
+    let files = files();
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(files.root.join(target), files.root.join("open").join(name)).unwrap();
+    };
+    link("closed", "way-out");
+    std::fs::create_dir_all(files.root.join("open/house")).unwrap();
+    std::fs::write(files.root.join("open/house/diary.txt"), "private").unwrap();
+    for directory in ["../closed", "sub/../../closed", "way-out", "house", "../nowhere/../closed"] {
+        let refusal = async |path: String| {
+            let refused = files.read(&path).await.unwrap_err();
+            refused.replace(&path, "PATH")
+        };
+        for absolute in [false, true] {
+            let place = |name: &str| {
+                let path = format!("{directory}/{name}");
+                if absolute { files.root.join("open").join(path).display().to_string() } else { path }
+            };
+            let existing = refusal(place("diary.txt")).await;
+            assert!(!existing.contains("there is no file"), "{directory}: {existing}");
+            assert_eq!(refusal(place("missing.txt")).await, existing, "{directory}");
+            assert_eq!(refusal(place("missing/deep.txt")).await, existing, "{directory}");
+            assert_eq!(refusal(place("diary.txt/deep.txt")).await, existing, "{directory}");
+        }
+    }
+    link("closed/diary.txt", "existing.txt");
+    link("closed/missing.txt", "missing.txt");
+    assert!(files.read("existing.txt").await.unwrap_err().contains("not below a directory"));
+    assert!(files.read("missing.txt").await.unwrap_err().contains("not below a directory"));
+    for missing in ["absent.txt", "sub/absent/deep.txt"] {
+        assert!(files.read(missing).await.unwrap_err().contains("there is no file"), "{missing}");
+    }
+}
+
+#[tokio::test]
 async fn secrets_pipes_directories_and_binaries_are_refused() {
     let files = files();
     let open = files.root.join("open");

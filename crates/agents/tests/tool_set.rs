@@ -141,6 +141,39 @@ fn two_tools_of_one_name_and_broken_schemas_are_refused() {
     assert_eq!(tool_set.specs().count(), 4);
 }
 
+/// Definitions that each name the next one twice. Arguments would be checked 2^60 times.
+fn doubling(name: impl Fn(usize) -> Value, definition: impl Fn(usize, Value) -> Value) -> Value {
+    let definitions: serde_json::Map<String, Value> = (0..60)
+        .map(|at| (format!("d{at}"), definition(at, json!({ "allOf": [name(at + 1), name(at + 1)] }))))
+        .chain([("d60".to_owned(), definition(60, json!({})))])
+        .collect();
+    json!({ "type": "object", "allOf": [name(0)], "$defs": definitions })
+}
+
+#[test]
+fn a_schema_of_a_server_that_would_be_followed_without_end_is_refused() {
+    let path = |prefix: &str| {
+        let prefix = prefix.to_owned();
+        move |at: usize| json!({ "$ref": format!("{prefix}{at}") })
+    };
+    let with_anchor = |at: usize, mut schema: Value| {
+        schema["$anchor"] = json!(format!("d{at}"));
+        schema
+    };
+    let mut tool_set = tool_set();
+    for (schema, reason) in [
+        (doubling(path("#/$defs/d"), |_, schema| schema), "it has too many values when its '$ref's"),
+        (doubling(path("#/%24defs/d"), |_, schema| schema), "it has too many values when its '$ref's"),
+        (doubling(path("#d"), with_anchor), "it has a '$ref' to an '$anchor'"),
+    ] {
+        let refused = tool_set.add_foreign(Counter::with_schema("doubling", Reach::Pure, schema));
+        let message = refused.unwrap_err().to_string();
+        let expected = format!("the schema of the tool 'doubling' cannot be used: {reason}");
+        assert!(message.starts_with(&expected), "{message}");
+    }
+    assert_eq!(tool_set.specs().count(), 4);
+}
+
 #[tokio::test]
 async fn arguments_that_do_not_fit_never_reach_the_tool() {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });

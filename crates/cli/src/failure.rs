@@ -71,7 +71,11 @@ pub fn with_advice(error: TaskError) -> Error {
     let advice = match &error {
         TaskError::NotFound { .. } => Some("'hob scheduler list' lists the tasks"),
         TaskError::Running { .. } => Some("'hob scheduler logs ID' shows its progress"),
-        TaskError::Invalid { .. } | TaskError::Refused { .. } | TaskError::Unavailable(_) => None,
+        TaskError::TooManyTasks { .. } => Some("'hob scheduler list' lists the tasks"),
+        TaskError::Invalid { .. }
+        | TaskError::Refused { .. }
+        | TaskError::TooManyRuns { .. }
+        | TaskError::Unavailable(_) => None,
     };
     match advice {
         Some(advice) => anyhow!("{error}; {advice}"),

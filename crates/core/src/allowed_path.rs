@@ -1,7 +1,7 @@
 //! Which files the tools of a model may read: from the path that a model names to the real file, links resolved.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::secret_paths::is_secret;
 use crate::tool::ToolError;
@@ -35,28 +35,53 @@ pub fn locate(path: &Path, allowed: &AllowedRoots) -> Result<AllowedPath, ToolEr
         true => vec![path.to_owned()],
         false => roots.iter().map(|root| root.join(path)).collect(),
     };
+    let mut is_outside = false;
     for candidate in candidates {
-        let resolved = match candidate.canonicalize() {
-            Ok(resolved) => resolved,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            // The error does not reveal which files exist outside, so all other failures read the same.
-            Err(_) => return Err(not_allowed(path)),
+        let target = resolve(&candidate);
+        let found = target.as_ref().and_then(|target| {
+            let root = roots.iter().find(|root| target.real.starts_with(root))?;
+            Some((root, target))
+        });
+        let Some((root, target)) = found else {
+            is_outside = true;
+            continue;
         };
-        let Some(root) = roots.iter().find(|root| resolved.starts_with(root)) else {
-            return Err(not_allowed(path));
-        };
-        if is_secret(&resolved) || private.iter().any(|directory| resolved.starts_with(directory)) {
+        if is_secret(&target.real) || private.iter().any(|directory| target.real.starts_with(directory)) {
             return Err(secret(path));
         }
-        let below = resolved.strip_prefix(root).map_err(|_| not_allowed(path))?.to_owned();
-        return Ok(AllowedPath { root: root.clone(), below });
+        if target.exists {
+            let below = target.real.strip_prefix(root).map_err(|_| not_allowed(path))?.to_owned();
+            return Ok(AllowedPath { root: root.clone(), below });
+        }
     }
-    let is_outside = path.is_absolute() && !roots.iter().any(|root| path.starts_with(root));
     Err(if is_outside {
         not_allowed(path)
     } else {
         ToolError::new(format!("there is no file '{}'", path.display()))
     })
+}
+
+/// Where a path leads.
+struct Target {
+    /// Without links. For a file that does not exist, the last part of the way to it that exists.
+    real: PathBuf,
+    exists: bool,
+}
+
+/// Resolves a path, also that of a file that does not exist: an error must not reveal which files exist outside the roots, so
+/// existing and missing files there must look the same. `None` if it cannot be said where the path leads.
+fn resolve(candidate: &Path) -> Option<Target> {
+    match candidate.canonicalize() {
+        Ok(real) => return Some(Target { real, exists: true }),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+        Err(_) => return None,
+    }
+    // A link to nothing exists, and cannot be resolved.
+    let existing = candidate.ancestors().find(|part| part.symlink_metadata().is_ok())?;
+    let missing = candidate.strip_prefix(existing).ok()?;
+    let stays_below = missing.components().all(|part| matches!(part, Component::Normal(_)));
+    let real = existing.canonicalize().ok().filter(|_| stays_below)?;
+    Some(Target { real, exists: false })
 }
 
 fn not_allowed(path: &Path) -> ToolError {

@@ -152,6 +152,9 @@ fn a_long_chain_of_references_is_refused() {
 fn references_that_double_at_every_step_are_refused() {
     let message = refusal(&chain(48, |next| json!({ "anyOf": [next.clone(), next] })));
     assert!(message.contains("values when its '$ref's are replaced by what they name"), "{message}");
+    let encoded = chain(48, |next| json!({ "anyOf": [next.clone(), next] })).to_string();
+    let encoded: Value = serde_json::from_str(&encoded.replace("#/$defs/", "#/%24defs/")).expect("JSON");
+    assert_eq!(refusal(&encoded), message, "with percent-encoding");
 }
 
 #[test]

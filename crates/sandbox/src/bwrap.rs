@@ -11,6 +11,7 @@ use tokio::sync::OnceCell;
 
 use crate::checked_job::CheckedJob;
 use crate::error::SandboxError;
+use crate::filter_pipe::{FilterPipe, SandboxCommand};
 use crate::job::{ExitReason, JobResult, ScriptLanguage};
 use crate::launch::{self, CODE_VARIABLE, MOUNT_CHANGED, MOUNT_CHANGED_TEXT};
 use crate::memory_limit;
@@ -19,6 +20,7 @@ use crate::options::SandboxLimits;
 use crate::process::{self, ProcessBounds};
 use crate::python::{self, Python};
 use crate::runtime_check::{last_error_line, run_probe};
+use crate::syscall_filter::{self, SyscallTable};
 
 /// The user `nobody`: inside and, if Hob runs as root, outside too.
 const NOBODY: u32 = 65_534;
@@ -44,6 +46,8 @@ const FROM_ETC: [&str; 3] = ["/etc/alternatives", "/etc/ld.so.cache", "/etc/loca
 pub struct Bwrap {
     program: PathBuf,
     limits: SandboxLimits,
+    /// The system calls that it refuses, as bubblewrap reads them.
+    filter: Vec<u8>,
     /// Found on first use.
     python: OnceCell<Python>,
 }
@@ -51,8 +55,12 @@ pub struct Bwrap {
 impl Bwrap {
     /// Checks that bubblewrap is installed, new enough, and works on this machine.
     pub async fn find(program: &Path, limits: SandboxLimits) -> Result<Self, SandboxError> {
-        let runner = Bwrap { program: program.to_owned(), limits, python: OnceCell::new() };
         let unusable = |reason| SandboxError::Unusable { program: program.to_owned(), reason };
+        let table = SyscallTable::of_this_machine();
+        let Some(filter) = table.map(syscall_filter::filter) else {
+            return Err(unusable("the system calls of this processor are not known".to_owned()));
+        };
+        let runner = Bwrap { program: program.to_owned(), limits, filter, python: OnceCell::new() };
         let mut question = as_nobody(command(program, &[Need::Basics]));
         question.arg("--version");
         let answer = run_probe(question, program).await?;
@@ -62,7 +70,7 @@ impl Bwrap {
         }
         let limited = limited(limits, TRIAL_TIMEOUT);
         let inner = limited.iter().map(OsStr::new).chain([OsStr::new("true")]);
-        let trial = run_probe(runner.command(&[], None, inner), Path::new(SESSION_LEADER)).await?;
+        let trial = run_probe(runner.command(&[], None, inner)?, Path::new(SESSION_LEADER)).await?;
         if !trial.status.success() {
             let reason = format!(
                 "{}. It needs user namespaces, which some systems and most containers forbid",
@@ -87,12 +95,12 @@ impl Bwrap {
         let limited = limited(self.limits, run.timeout);
         let inner =
             limited.iter().map(OsStr::new).chain([OsStr::new("sh")]).chain(shell.iter().map(OsStr::new));
-        let mut command = self.command(run.mounts, python, inner);
-        command.env(CODE_VARIABLE, &run.job.code);
+        let mut command = self.command(run.mounts, python, inner)?;
+        command.command.env(CODE_VARIABLE, &run.job.code);
         let bounds =
             ProcessBounds { stdin: run.job.stdin.clone(), timeout: run.timeout, limits: self.limits };
-        let memory = self.limits.memory;
-        let outcome = process::run(command, bounds, |pid| memory_limit::watch(pid, memory)).await;
+        let limits = self.limits;
+        let outcome = process::run(command, bounds, |pid| memory_limit::watch(pid, limits)).await;
         let outcome = outcome.map_err(|source| SandboxError::Io { program: self.program.clone(), source })?;
         self.judge(outcome, run.mounts)
     }
@@ -125,7 +133,8 @@ impl Bwrap {
                 match found {
                     Ok(python) => {
                         let trial = [OsStr::new(&python.program), OsStr::new("-c"), OsStr::new("")];
-                        let trial = run_probe(self.command(&[], Some(&python), trial), &self.program).await?;
+                        let trial =
+                            run_probe(self.command(&[], Some(&python), trial)?, &self.program).await?;
                         if trial.status.success() {
                             return Ok(python);
                         }
@@ -139,7 +148,6 @@ impl Bwrap {
         self.python.get_or_try_init(find).await
     }
 
-    ///
     /// Runs a command in bubblewrap, in a new session without a terminal. So it leads a process group that contains all of
     /// bubblewrap's own processes from the start: killing the group kills the first process inside, and with it everything
     /// inside. The option `--new-session` would take that process out of the group, and `--die-with-parent` alone is too late for
@@ -149,7 +157,9 @@ impl Bwrap {
         mounts: &[AllowedMount],
         python: Option<&Python>,
         inner: impl IntoIterator<Item = &'a OsStr>,
-    ) -> Command {
+    ) -> Result<SandboxCommand, SandboxError> {
+        let filter = FilterPipe::holding(&self.filter)
+            .map_err(|source| SandboxError::Io { program: self.program.clone(), source })?;
         let mut command = as_nobody(command(SESSION_LEADER, &[]));
         command
             .env("PATH", SEARCH_PATH)
@@ -158,9 +168,9 @@ impl Bwrap {
             .env("LANG", "C.UTF-8")
             .arg(&self.program)
             .args(arguments(&self.limits, mounts, python))
-            .arg("--")
+            .args(["--seccomp", &filter.number().to_string(), "--"])
             .args(inner);
-        command
+        Ok(SandboxCommand { command, filter: Some(filter) })
     }
 }
 
@@ -203,6 +213,8 @@ fn arguments(limits: &SandboxLimits, mounts: &[AllowedMount], python: Option<&Py
     let scratch = limits.scratch.to_string();
     arguments
         .words(&["--proc", "/proc", "--dev", "/dev"])
+        // A shared mapping of /dev/zero is memory of no process. /dev/full also reads as zeros, and cannot be mapped.
+        .words(&["--dev-bind", "/dev/full", "/dev/zero"])
         .words(&["--perms", "1777", "--size", &scratch, "--tmpfs", "/tmp"])
         .words(&["--perms", "1777", "--size", &scratch, "--tmpfs", "/dev/shm"]);
     // After the scratch space, which would hide them.

@@ -48,6 +48,7 @@ pub enum ExitReason {
     TimedOut(Duration),
     TooMuchOutput,
     TooMuchMemory,
+    TooManyFiles,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +83,7 @@ impl JobResult {
             }
             ExitReason::TooMuchOutput => "stopped: too much output\n".to_owned(),
             ExitReason::TooMuchMemory => "stopped: too much memory\n".to_owned(),
+            ExitReason::TooManyFiles => "stopped: too many files\n".to_owned(),
         };
         if self.output_cut {
             report.push_str("some of the output was dropped\n");

@@ -7,6 +7,7 @@ mod bwrap;
 mod checked_job;
 mod container;
 mod error;
+mod filter_pipe;
 mod job;
 mod launch;
 mod memory_limit;
@@ -17,6 +18,7 @@ mod process;
 mod python;
 mod runner;
 mod runtime_check;
+mod syscall_filter;
 mod tool;
 
 use std::time::Duration;
@@ -69,6 +71,11 @@ impl Sandbox {
     /// The files that every program may read.
     pub fn readable(&self) -> Vec<Mount> {
         mounts::of_allowlist(&self.options.allowlist)
+    }
+
+    /// Whether programs may read files, now or once an entry of the allowlist exists.
+    pub fn may_read(&self) -> bool {
+        !self.options.allowlist.is_empty()
     }
 
     /// Returns what would run the code.

@@ -1,8 +1,10 @@
-//! Watches the memory of a process and its descendants, where the kernel limits each process alone.
+//! Watches the memory of a process and its descendants, where the kernel limits each process alone, and the number of their files,
+//! where a file system has a size only: an empty file has none, and takes memory of the kernel.
 
 use std::time::Duration;
 
 use crate::job::ExitReason;
+use crate::options::SandboxLimits;
 
 /// A runaway allocates about a gigabyte a second, so the limit is exceeded only slightly.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -10,33 +12,66 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// More than a sandbox allows.
 const MAX_PROCESSES: usize = 1_024;
 
-/// Returns when `ancestor` and its descendants use more than `limit` bytes.
-pub async fn watch(ancestor: u32, limit: u64) -> ExitReason {
+/// Where a program can create files.
+const SCRATCH: [&str; 2] = ["/tmp", "/dev/shm"];
+
+/// Returns when `ancestor` and its descendants exceed a limit.
+pub async fn watch(ancestor: u32, limits: SandboxLimits) -> ExitReason {
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         // Reading many processes takes a moment.
-        let reading = tokio::task::spawn_blocking(move || used(ancestor));
-        if reading.await.is_ok_and(|used| used > limit) {
-            return ExitReason::TooMuchMemory;
+        let reading = tokio::task::spawn_blocking(move || exceeded(ancestor, limits));
+        if let Ok(Some(reason)) = reading.await {
+            return reason;
         }
     }
 }
 
-/// The memory of a process and its descendants. Shared pages are counted once.
-fn used(ancestor: u32) -> u64 {
+fn exceeded(ancestor: u32, limits: SandboxLimits) -> Option<ExitReason> {
+    let family = family(ancestor);
+    // Shared pages are counted once.
+    if family.iter().map(|pid| own(*pid)).sum::<u64>() > limits.memory {
+        return Some(ExitReason::TooMuchMemory);
+    }
+    let files: u64 = SCRATCH.iter().map(|scratch| files_in(scratch, &family)).sum();
+    (files > limits.files).then_some(ExitReason::TooManyFiles)
+}
+
+/// A process and its descendants.
+fn family(ancestor: u32) -> Vec<u32> {
     let mut family = vec![ancestor];
-    let mut total = 0;
     let mut index = 0;
     while let Some(pid) = family.get(index).copied() {
         index += 1;
-        total += own(pid);
         if family.len() < MAX_PROCESSES {
             family.extend(children(pid));
         }
     }
-    total
+    family
+}
+
+/// The files of a directory that is a file system of its own inside. All processes inside have the same.
+#[cfg(target_os = "linux")]
+fn files_in(scratch: &str, family: &[u32]) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+
+    let device = |path: &str| std::fs::metadata(path).map(|found| found.dev()).ok();
+    // The first processes of bubblewrap are outside, and see the directory of this machine.
+    let outside = device(scratch);
+    let inside = |pid: &u32| {
+        let path = format!("/proc/{pid}/root{scratch}");
+        device(&path).filter(|device| Some(*device) != outside)?;
+        let found = rustix::fs::statvfs(path.as_str()).ok()?;
+        Some(found.f_files.saturating_sub(found.f_ffree))
+    };
+    family.iter().find_map(inside).unwrap_or(0)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn files_in(_scratch: &str, _family: &[u32]) -> u64 {
+    0
 }
 
 /// A process that has ended or cannot be read counts as nothing.

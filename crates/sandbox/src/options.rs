@@ -26,6 +26,8 @@ pub struct SandboxLimits {
     pub file_size: u64,
     /// The size of `/tmp` in bytes.
     pub scratch: u64,
+    /// How many files and directories it may create, in bubblewrap. A container counts their memory.
+    pub files: u64,
     /// Bytes of stdout and of stderr that are kept.
     pub output: usize,
     /// Bytes that are dropped after that before the program is stopped.
@@ -39,6 +41,7 @@ impl Default for SandboxLimits {
             processes: 64,
             file_size: 16 << 20,
             scratch: 64 << 20,
+            files: 65_536,
             output: 1 << 20,
             surplus: 64 << 20,
         }

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use hob_process::ProcessGroup;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::process::{Child, ChildStdin};
 
+use crate::filter_pipe::SandboxCommand;
 use crate::job::{ExitReason, JobResult};
 use crate::options::SandboxLimits;
 
@@ -25,16 +26,18 @@ pub struct ProcessBounds {
 /// Runs `command`, which must lead its own process group. Dropping the future kills the whole group. `watch` gets the process id and
 /// ends the run when it returns.
 pub async fn run<Watch>(
-    mut command: Command,
+    command: impl Into<SandboxCommand>,
     bounds: ProcessBounds,
     watch: impl FnOnce(u32) -> Watch,
 ) -> io::Result<JobResult>
 where
     Watch: Future<Output = ExitReason>,
 {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = command.into();
+    let streams = command.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    streams.kill_on_drop(true);
     let began = Instant::now();
-    let mut child = command.kill_on_drop(true).spawn()?;
+    let mut child = command.spawn()?;
     let group = ProcessGroup::led_by(child.id());
     let pid = child.id().unwrap_or_default();
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());

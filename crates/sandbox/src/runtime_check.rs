@@ -4,17 +4,19 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use tokio::process::Command;
-
 use crate::error::SandboxError;
+use crate::filter_pipe::SandboxCommand;
 
 /// A daemon that does not answer in this time counts as missing.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs `command`. `program` is named in errors.
-pub async fn run_probe(mut command: Command, program: &Path) -> Result<Output, SandboxError> {
-    command.stdin(Stdio::null()).kill_on_drop(true);
-    match tokio::time::timeout(TIMEOUT, command.output()).await {
+pub async fn run_probe(command: impl Into<SandboxCommand>, program: &Path) -> Result<Output, SandboxError> {
+    let mut command = command.into();
+    let streams = command.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    streams.kill_on_drop(true);
+    let answer = async { command.spawn()?.wait_with_output().await };
+    match tokio::time::timeout(TIMEOUT, answer).await {
         Ok(Ok(output)) => Ok(output),
         Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(SandboxError::RuntimeMissing { program: program.to_owned() })

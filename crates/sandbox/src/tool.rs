@@ -36,8 +36,8 @@ impl CodeInterpreter {
             "Runs code in a sandbox without network{files} and returns its output. Runs share no state. Only /tmp is writable."
         );
         let spec = ToolSpec {
-            // No effect: it has no network, and its files are deleted.
-            untrusted_output: !readable.is_empty(),
+            // No effect: it has no network, and its files are deleted. A listed directory may appear later, so the list counts.
+            untrusted_output: sandbox.may_read(),
             timeout: Some(sandbox.timeout() + MARGIN),
             ..ToolSpec::new(
                 "code_interpreter",

@@ -1,13 +1,15 @@
 //! Reads feeds: RSS 0.9 to 2.0, Atom and JSON Feed. Pure: knows no network and no clock.
 
+use std::fmt;
+
 use hob_text::charset;
 use hob_text::html_to_text::{ReadOptions, readable_lines};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::fmt::rfc2822;
 use jiff::tz::TimeZone;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 use url::Url;
 
@@ -151,12 +153,94 @@ fn atom_entry(entry: &XmlElement) -> FeedEntry {
     }
 }
 
+/// A short answer can have a million items, so those that are not used are not built.
 #[derive(Deserialize)]
 struct JsonFeed {
     #[serde(default)]
-    title: Value,
-    #[serde(default)]
+    title: AnyTitle,
+    #[serde(default, deserialize_with = "first_items")]
     items: Vec<JsonItem>,
+}
+
+/// A title; a value that is not text counts as none.
+#[derive(Default)]
+struct AnyTitle(String);
+
+impl<'de> Deserialize<'de> for AnyTitle {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TitleVisitor)
+    }
+}
+
+struct TitleVisitor;
+
+impl<'de> Visitor<'de> for TitleVisitor {
+    type Value = AnyTitle;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a title")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<AnyTitle, E> {
+        Ok(AnyTitle(text.to_owned()))
+    }
+
+    fn visit_unit<E>(self) -> Result<AnyTitle, E> {
+        Ok(AnyTitle::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<AnyTitle, E> {
+        Ok(AnyTitle::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<AnyTitle, E> {
+        Ok(AnyTitle::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<AnyTitle, E> {
+        Ok(AnyTitle::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<AnyTitle, E> {
+        Ok(AnyTitle::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<AnyTitle, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(AnyTitle::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AnyTitle, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(AnyTitle::default())
+    }
+}
+
+/// Reads as many items as are used, and skips the others.
+fn first_items<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<JsonItem>, D::Error> {
+    deserializer.deserialize_seq(ItemsVisitor)
+}
+
+struct ItemsVisitor;
+
+impl<'de> Visitor<'de> for ItemsVisitor {
+    type Value = Vec<JsonItem>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list of items")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<JsonItem>, A::Error> {
+        let mut items = Vec::new();
+        while items.len() < MAX_ENTRIES {
+            match list.next_element()? {
+                Some(item) => items.push(item),
+                None => return Ok(items),
+            }
+        }
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(items)
+    }
 }
 
 #[derive(Deserialize)]
@@ -181,8 +265,9 @@ fn json_feed(text: &str) -> Result<FeedReading, FeedError> {
             summary: plain.or_else(html).unwrap_or_default(),
         }
     };
-    let title = plain_text(feed.title.as_str().unwrap_or_default(), MAX_TITLE);
-    Ok(FeedReading { title, entries: feed.items.into_iter().take(MAX_ENTRIES).map(entry).collect() })
+    let AnyTitle(title) = feed.title;
+    let title = plain_text(&title, MAX_TITLE);
+    Ok(FeedReading { title, entries: feed.items.into_iter().map(entry).collect() })
 }
 
 /// Reads the dates of RSS (RFC 2822) and of the others (RFC 3339), and a date alone.

@@ -160,3 +160,18 @@ fn an_address_without_end_is_omitted() {
     );
     assert_eq!(entries(&feed)[0].link, None);
 }
+
+#[test]
+fn what_a_json_feed_has_besides_its_first_items_is_skipped() {
+    // Values that are read would be refused.
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let items = format!("{}7, \"x\", {deep}", "{}, ".repeat(MAX_ENTRIES));
+    let feed = format!(r#"{{ "title": [{deep}], "items": [{items}] }}"#);
+    let read = read_feed(feed.as_bytes(), None, &base()).unwrap();
+    assert_eq!((read.title.as_str(), read.entries.len()), ("", MAX_ENTRIES));
+    for title in ["null", "true", "7", "-7", "7.5", r#"{ "a": [1] }"#] {
+        let feed = format!(r#"{{ "title": {title}, "items": [{{ "title": "Tea" }}] }}"#);
+        let read = read_feed(feed.as_bytes(), None, &base()).unwrap();
+        assert_eq!((read.title.as_str(), read.entries[0].title.as_str()), ("", "Tea"), "{title}");
+    }
+}

@@ -90,3 +90,49 @@ async fn a_manual_run_may_use_another_model() {
     let models: Vec<String> = engine.requests().into_iter().map(|request| request.model).collect();
     assert_eq!(models, ["other", "usual"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn runs_outside_the_schedule_are_limited_for_each_key() {
+    let world = World::with(Arc::new(SlowEngine::taking(20)), SchedulerOptions::default());
+    let of_key = |key: &str| {
+        let permit = Permit { key: Some(key.into()), ..Permit::up_to(Reach::Act) };
+        NewTask { permit, ..every(86_400) }
+    };
+    for _ in 0..4 {
+        let task = world.create(of_key("ana")).await;
+        world.scheduler.run_now(&task.id).await.unwrap();
+    }
+    let task = world.create(of_key("ana")).await;
+    let refused = world.scheduler.run_to_end(&task.id).await.unwrap_err();
+    assert!(
+        matches!(&refused, TaskError::TooManyRuns { key: Some(key), most: 4 } if key == "ana"),
+        "{refused}"
+    );
+    assert_eq!(world.log(&task).await, [], "nothing was started");
+    let other = world.create(of_key("ben")).await;
+    world.scheduler.run_now(&other.id).await.unwrap();
+    world.pass(60).await;
+    let run = world.scheduler.run_to_end(&task.id).await.unwrap();
+    assert_eq!(run.outcome, Some(RunOutcome::Succeeded));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_cannot_store_tasks_without_limit() {
+    let world = World::with(greeter(), SchedulerOptions::default());
+    let of_key = || {
+        let permit = Permit { key: Some("ana".into()), ..Permit::up_to(Reach::Act) };
+        NewTask { permit, ..every(86_400) }
+    };
+    let first = world.create(of_key()).await;
+    for _ in 1..200 {
+        world.create(of_key()).await;
+    }
+    let refused = world.tasks.create(of_key()).await.unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "the key 'ana' has 200 tasks that have not ended; cancel or delete one of them first"
+    );
+    world.create(every(86_400)).await;
+    world.tasks.change(&first.id, TaskChange::Cancel).await.unwrap();
+    world.create(of_key()).await;
+}

@@ -4,7 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hob_core::{Clock, EventBus, Permit, Reach};
+use async_trait::async_trait;
+use hob_core::{
+    Clock, Engine, EngineError, EventBus, GenerateRequest, Generation, GenerationStream, ModelInfo, Permit,
+    Reach,
+};
 use hob_db::{ChangeWatch, Database, DatabaseError};
 use hob_testkit::{EngineAsk, ScriptedEngine};
 use jiff::{SignedDuration, Timestamp};
@@ -46,6 +50,10 @@ impl TaskStore for UnreliableStore {
         true
     }
 
+    fn insert_of_key(&self, task: &Task, key: &str, most: usize) -> Result<bool, DatabaseError> {
+        self.get_store()?.insert_of_key(task, key, most)
+    }
+
     fn insert_all(&self, tasks: &[Task]) -> Result<(), DatabaseError> {
         self.get_store()?.insert_all(tasks)
     }
@@ -83,13 +91,14 @@ impl TaskStore for UnreliableStore {
         self.get_store()?.next_due()
     }
 
-    fn claim_due(
+    fn claim_due_except(
         &self,
+        keys: &[Option<Arc<str>>],
         now: Timestamp,
         limit: usize,
         claimant: &Claimant,
     ) -> Result<Vec<Claimed>, DatabaseError> {
-        self.get_store()?.claim_due(now, limit, claimant)
+        self.get_store()?.claim_due_except(keys, now, limit, claimant)
     }
 
     fn claim_now(
@@ -124,8 +133,8 @@ impl TaskStore for UnreliableStore {
     }
 }
 
-/// A scheduler on a store whose database goes away when the engine is asked, if `goes_away`.
-fn scheduler(goes_away: bool) -> (Scheduler, Arc<UnreliableStore>, Timestamp) {
+/// A store, and a service whose time is that of the runtime.
+fn unreliable() -> (Arc<UnreliableStore>, TaskService, Timestamp) {
     let database = Database::in_memory(&[MIGRATIONS]).unwrap();
     let store =
         Arc::new(UnreliableStore { inner: SqliteTaskStore::new(database), is_away: AtomicBool::new(false) });
@@ -137,19 +146,60 @@ fn scheduler(goes_away: bool) -> (Scheduler, Arc<UnreliableStore>, Timestamp) {
         Arc::clone(&store) as Arc<dyn TaskStore>,
         TaskOptions { clock, agents, ..TaskOptions::default() },
     );
+    (store, tasks, start)
+}
+
+fn scheduler_of(tasks: TaskService, engine: Arc<dyn Engine>) -> Scheduler {
+    Scheduler::new(SchedulerParts {
+        tasks,
+        ask: Arc::new(EngineAsk::new(engine)),
+        bus: EventBus::new(),
+        options: SchedulerOptions::default(),
+    })
+}
+
+/// A scheduler on a store whose database goes away when the engine is asked, if `goes_away`.
+fn scheduler(goes_away: bool) -> (Scheduler, Arc<UnreliableStore>, Timestamp) {
+    let (store, tasks, start) = unreliable();
     let fragile = Arc::clone(&store);
     let engine = ScriptedEngine::new(move |_| {
         fragile.set_away(goes_away);
         let done = hob_core::Delta::Finish { choice: 0, reason: hob_core::FinishReason::Stop };
         vec![Ok(hob_core::Delta::text("done")), Ok(done), Ok(hob_core::Delta::Done { usage: None })]
     });
-    let scheduler = Scheduler::new(SchedulerParts {
-        tasks,
-        ask: Arc::new(EngineAsk::new(Arc::new(engine))),
-        bus: EventBus::new(),
-        options: SchedulerOptions::default(),
-    });
-    (scheduler, store, start)
+    (scheduler_of(tasks, Arc::new(engine)), store, start)
+}
+
+/// Answers after five minutes.
+struct SlowEngine(ScriptedEngine);
+
+#[async_trait]
+impl Engine for SlowEngine {
+    fn key(&self) -> &str {
+        "slow"
+    }
+
+    fn address(&self) -> &str {
+        ""
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        pass(300).await;
+        self.0.generate(request).await
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        pass(300).await;
+        self.0.stream(request).await
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        self.0.list_models().await
+    }
+
+    async fn health(&self) -> bool {
+        true
+    }
 }
 
 async fn create(scheduler: &Scheduler) -> Task {
@@ -189,4 +239,57 @@ async fn a_slot_runs_soon_after_the_database_is_back() {
     assert_eq!(starts.len(), 1);
     let late = starts[0].duration_since(start + SignedDuration::from_secs(70));
     assert!(late <= SignedDuration::from_secs(5), "{late}");
+}
+
+/// The leases of two schedulers expire while their database is away. Then each records ended runs before the other one has renewed
+/// its leases.
+#[tokio::test(start_paused = true)]
+async fn an_outage_does_not_interrupt_active_runs() {
+    let (store, tasks, _) = unreliable();
+    let engine = || Arc::new(SlowEngine(ScriptedEngine::saying(&["done"])));
+    let schedulers = [scheduler_of(tasks.clone(), engine()), scheduler_of(tasks.clone(), engine())];
+    let mut running = Vec::new();
+    for scheduler in &schedulers {
+        scheduler.start();
+        let task = NewTask::new("p", ScheduleType::Interval, "86400", Permit::up_to(Reach::Act));
+        let task = tasks.create(task).await.unwrap();
+        scheduler.run_now(&task.id).await.unwrap();
+        running.push(task.id);
+    }
+    pass(5).await;
+    store.set_away(true);
+    pass(100).await;
+    store.set_away(false);
+    // A run outside the schedule records ended runs at once.
+    for scheduler in &schedulers {
+        let task = create(scheduler).await;
+        scheduler.run_now(&task.id).await.unwrap();
+    }
+    pass(600).await;
+    for id in &running {
+        let runs = tasks.runs(id, 10).await.unwrap();
+        let outcomes: Vec<Option<RunOutcome>> = runs.iter().map(|run| run.outcome).collect();
+        assert_eq!(outcomes, [Some(RunOutcome::Succeeded)], "{runs:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_expired_does_not_interrupt_a_run_of_the_same_process() {
+    let (store, tasks, _) = unreliable();
+    let scheduler = scheduler_of(tasks.clone(), Arc::new(SlowEngine(ScriptedEngine::saying(&["done"]))));
+    // Without a loop that notices the outage.
+    let first = create(&scheduler).await;
+    scheduler.run_now(&first.id).await.unwrap();
+    store.set_away(true);
+    // Renewals are tried every six seconds, so none happens between the end of the outage and the next call.
+    pass(93).await;
+    store.set_away(false);
+    let second = create(&scheduler).await;
+    scheduler.run_now(&second.id).await.unwrap();
+    pass(600).await;
+    for task in [first, second] {
+        let runs = tasks.runs(&task.id, 10).await.unwrap();
+        let outcomes: Vec<Option<RunOutcome>> = runs.iter().map(|run| run.outcome).collect();
+        assert_eq!(outcomes, [Some(RunOutcome::Succeeded)], "{runs:?}");
+    }
 }

@@ -10,6 +10,7 @@ use hob_core::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::live_runs::LiveRuns;
 use crate::service::TaskService;
 use crate::store::{Claimant, Claimed, Renewal, RetryPolicy, RunResult};
 use crate::task::{DeliverTo, RunOutcome, Task, TaskRun};
@@ -35,6 +36,7 @@ pub(crate) struct Runner {
     pub(crate) bus: EventBus,
     pub(crate) service: TaskService,
     pub(crate) claimant: Claimant,
+    pub(crate) live: LiveRuns,
 }
 
 /// How a run outside the schedule differs from one at its time.
@@ -70,6 +72,7 @@ impl Runner {
         options: &TaskRunOptions,
     ) -> TaskRun {
         let Claimed { task, run } = claimed;
+        let _live = self.live.begin(run.id);
         let name: Arc<str> = format!("task-{}-{}", task.id, run.id).into();
         let events = RunEvents::new(self.bus.clone(), Arc::clone(&name));
         events
@@ -173,7 +176,7 @@ impl Runner {
             tokio::time::sleep(self.claimant.lease / RENEWALS_PER_LEASE).await;
             let (id, now, claimant) = (run.id, self.service.now(), self.claimant.clone());
             match self.service.work(move |store| store.renew(id, now, &claimant)).await {
-                Ok(Renewal::Held) => {}
+                Ok(Renewal::Held) => self.live.note_renewal(run.id),
                 Ok(Renewal::Cancelled) => return cancelled(),
                 Ok(Renewal::Lost) => return interrupted("its lease expired"),
                 Err(error) => tracing::warn!(task = %run.task_id, %error, "cannot renew the lease of a run"),

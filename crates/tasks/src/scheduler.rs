@@ -6,13 +6,17 @@ use std::time::Duration;
 use hob_core::backoff::BackoffDelays;
 use hob_core::{Ask, Backoff, EventBus};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock_check::ClockCheck;
+use crate::live_runs::LiveRuns;
+use crate::manual_runs::{ManualRun, ManualRuns};
 use crate::runner::{Runner, TaskRunOptions};
+use crate::running_keys::{FairClaim, RunningKeys, TaskKey};
 use crate::service::TaskService;
 use crate::store::{Claimant, Claimed, Recalculated};
 use crate::task::TaskRun;
@@ -84,6 +88,12 @@ struct Shared {
     runner: Arc<Runner>,
     options: SchedulerOptions,
     slots: Arc<Semaphore>,
+    /// The keys of the runs that have slots.
+    keys: Arc<RunningKeys>,
+    /// The runs outside the schedule, which need no slot.
+    manual: Arc<ManualRuns>,
+    /// Until when leases may have expired only because the database was away.
+    outage_ends: Mutex<Option<Instant>>,
 }
 
 impl Scheduler {
@@ -98,9 +108,12 @@ impl Scheduler {
         };
         let most = options.max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
         let shared = Shared {
-            runner: Arc::new(Runner { ask, bus, service: tasks, claimant }),
+            runner: Arc::new(Runner { ask, bus, service: tasks, claimant, live: LiveRuns::default() }),
             options,
             slots: Arc::new(Semaphore::new(most)),
+            keys: Arc::default(),
+            manual: Arc::default(),
+            outage_ends: Mutex::default(),
         };
         Scheduler {
             shared: Arc::new(shared),
@@ -141,7 +154,7 @@ impl Scheduler {
         let (claimed_run, is_claimed) = oneshot::channel();
         // A caller that leaves does not drop the claim.
         self.active.spawn(async move {
-            let claimed = match shared.claim_now(&id).await {
+            let (claimed, _manual) = match shared.claim_now(&id).await {
                 Ok(claimed) => claimed,
                 Err(error) => return drop(claimed_run.send(Err(error))),
             };
@@ -164,7 +177,7 @@ impl Scheduler {
         let options = TaskRunOptions { stop, ..options };
         // A caller that leaves drops neither the claim nor the record of the run.
         let running = self.active.spawn(async move {
-            let claimed = shared.claim_now(&id).await?;
+            let (claimed, _manual) = shared.claim_now(&id).await?;
             Ok::<_, TaskError>(shared.runner.run(claimed, &abort, &options).await)
         });
         running.await.map_err(|error| TaskError::Unavailable(Box::new(error)))?
@@ -219,12 +232,7 @@ impl Shared {
                 tracing::warn!(%error, "cannot recalculate tasks after a change of the clock; retrying");
             }
             let room = self.slots.available_permits();
-            let claimant = self.runner.claimant.clone();
-            let claimed = service.work(move |store| store.claim_due(now, room, &claimant)).await?;
-            let begun = claimed.len();
-            for claimed in claimed {
-                self.begin(claimed, active, abort).await;
-            }
+            let begun = self.begin_due(now, room, active, abort).await?;
             if begun >= room {
                 // The end of a run notifies.
                 return Ok(NextPoll { time: longest, expected: Expected::Nothing });
@@ -256,6 +264,7 @@ impl Shared {
                 if !failures.has_failed() {
                     tracing::warn!(error = %with_cause(&error), "cannot read the tasks; Hob keeps trying");
                 }
+                *self.outage_ends.lock() = Some(Instant::now() + self.options.lease);
                 let time = failures.next_delay().min(self.options.poll_interval);
                 NextPoll { time, expected: Expected::Nothing }
             }
@@ -311,29 +320,84 @@ impl Shared {
         Ok(())
     }
 
+    /// Starts at most `room` due tasks, and returns how many. While tasks of other keys wait, a key gets half of the slots.
+    async fn begin_due(
+        &self,
+        now: Timestamp,
+        room: usize,
+        active: &TaskTracker,
+        abort: &CancellationToken,
+    ) -> Result<usize, TaskError> {
+        let share = self.options.max_concurrent.div_ceil(2).max(1);
+        let mut begun = 0;
+        while begun < room {
+            let FairClaim { except, limit } = self.keys.fair_claim(share);
+            let may_be_more = !except.is_empty();
+            let mut claimed = self.claim_due(except, now, limit.min(room - begun)).await?;
+            if claimed.is_empty() && may_be_more {
+                // Nobody else waits.
+                claimed = self.claim_due(Vec::new(), now, room - begun).await?;
+            }
+            if claimed.is_empty() {
+                break;
+            }
+            begun += claimed.len();
+            for claimed in claimed {
+                self.begin(claimed, active, abort).await;
+            }
+        }
+        Ok(begun)
+    }
+
+    async fn claim_due(
+        &self,
+        except: Vec<TaskKey>,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Claimed>, TaskError> {
+        let claimant = self.runner.claimant.clone();
+        self.runner.service.work(move |store| store.claim_due_except(&except, now, limit, &claimant)).await
+    }
+
     async fn begin(&self, claimed: Claimed, active: &TaskTracker, abort: &CancellationToken) {
         // There is a free slot, because no more tasks were claimed. Manual runs need none.
         let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else { return };
         let runner = Arc::clone(&self.runner);
         let abort = abort.clone();
+        let key = self.keys.begin(claimed.task.permit.key.clone());
         active.spawn(async move {
             runner.run(claimed, &abort, &TaskRunOptions::default()).await;
+            drop(key);
             drop(slot);
             // After the slot is free, so that the next poll finds it.
             runner.service.notify_changed();
         });
     }
 
-    /// Records runs as interrupted whose process has ended.
+    /// Records runs as interrupted whose process has ended. After an outage of the database, other processes first have time to
+    /// renew the leases of their runs. Runs of this process are known to be active.
     async fn expire_leases(&self) -> Result<(), TaskError> {
-        let (now, lease) = (self.runner.service.now(), self.options.lease);
-        for run in self.runner.service.work(move |store| store.expire_leases(now, lease)).await? {
+        if self.outage_ends.lock().is_some_and(|ends| Instant::now() < ends) {
+            return Ok(());
+        }
+        let (now, lease, claimant) =
+            (self.runner.service.now(), self.options.lease, self.runner.claimant.clone());
+        let own = self.runner.live.not_renewed_for(lease / 2);
+        let ended = self.runner.service.work(move |store| {
+            for run in own {
+                store.renew(run, now, &claimant)?;
+            }
+            store.expire_leases(now, lease)
+        });
+        for run in ended.await? {
             tracing::warn!(task = %run.task_id, slot = %run.slot, "a run was interrupted: its process has ended");
         }
         Ok(())
     }
 
-    async fn claim_now(&self, id: &TaskId) -> Result<Claimed, TaskError> {
+    async fn claim_now(&self, id: &TaskId) -> Result<(Claimed, ManualRun), TaskError> {
+        let key = self.runner.service.get(id).await?.permit.key;
+        let manual = self.manual.begin(key.as_ref())?;
         // The process of an earlier run may have ended since the last poll.
         self.expire_leases().await?;
         let (id, claimant, now) = (id.clone(), self.runner.claimant.clone(), self.runner.service.now());
@@ -343,7 +407,7 @@ impl Shared {
             // The run may be claimed all the same. The next poll looks for it.
             service.notify_changed();
         }
-        claimed?
+        Ok((claimed??, manual))
     }
 }
 

@@ -24,6 +24,9 @@ use crate::store::{MIGRATIONS, SqliteTaskStore, TaskStore};
 use crate::task::{DeliverTo, NewTask, RunOutcome, Task, TaskLimits, TaskRun};
 use crate::types::{TaskChange, TaskId, TaskStatus};
 
+#[path = "fair_slots_tests.rs"]
+mod fair_slots_tests;
+
 #[path = "manual_run_tests.rs"]
 mod manual_run_tests;
 

@@ -20,6 +20,9 @@ use crate::types::{TaskChange, TaskError, TaskField, TaskId, TaskStatus};
 const LETTERS: &[u8] = b"abcdefghjkmnpqrstuvwxyz23456789";
 const ID_LENGTH: usize = 8;
 
+/// Tasks of one key that have not ended. Of those that have, as many are kept.
+const MOST_TASKS_OF_KEY: usize = 200;
+
 /// Creates, lists and changes tasks. Cheap to clone; all clones share their state.
 #[derive(Clone)]
 pub struct TaskService {
@@ -92,7 +95,16 @@ impl TaskService {
             checked.map_err(|error| TaskError::invalid(TaskField::Channel, error.to_string()))?;
         }
         let kept = task.clone();
-        self.work(move |store| store.insert(&kept)).await?;
+        match task.permit.key.clone() {
+            None => self.work(move |store| store.insert(&kept)).await?,
+            Some(key) => {
+                let name = key.to_string();
+                let most = MOST_TASKS_OF_KEY;
+                if !self.work(move |store| store.insert_of_key(&kept, &key, most)).await? {
+                    return Err(TaskError::TooManyTasks { key: name, most });
+                }
+            }
+        }
         self.notify_changed();
         Ok(task)
     }

@@ -146,6 +146,12 @@ pub enum TaskError {
     #[error("the task '{id}' is already running")]
     Running { id: TaskId },
 
+    #[error("the key '{key}' has {most} tasks that have not ended; cancel or delete one of them first")]
+    TooManyTasks { key: String, most: usize },
+
+    #[error("{most} runs{} outside the schedule are active; try again when one has ended", of_key(key.as_deref()))]
+    TooManyRuns { key: Option<String>, most: usize },
+
     #[error("cannot read or write the tasks")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -164,9 +170,15 @@ impl TaskError {
             TaskError::Invalid { .. }
             | TaskError::NotFound { .. }
             | TaskError::Refused { .. }
-            | TaskError::Running { .. } => false,
+            | TaskError::Running { .. }
+            | TaskError::TooManyTasks { .. }
+            | TaskError::TooManyRuns { .. } => false,
         }
     }
+}
+
+fn of_key(key: Option<&str>) -> String {
+    key.map_or_else(String::new, |key| format!(" of the key '{key}'"))
 }
 
 fn refusal(change: TaskChange, from: TaskStatus) -> &'static str {

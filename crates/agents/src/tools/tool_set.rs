@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use hob_core::budget::check_schema;
 use hob_core::{AskError, Tool, ToolDefinition, ToolSpec};
 use jsonschema::Validator;
 use thiserror::Error;
@@ -18,6 +19,10 @@ pub enum ToolSetError {
 
     #[error("the schema of the tool '{name}' is not a JSON schema: {reason}")]
     Schema { name: String, reason: String },
+
+    /// Checking arguments against it could take for ever.
+    #[error("the schema of the tool '{name}' cannot be used: {reason}")]
+    SchemaRefused { name: String, reason: String },
 
     /// Available under a condition.
     #[error("the tool '{name}' is not available: {why}")]
@@ -43,9 +48,9 @@ impl From<ToolSetError> for AskError {
                 AskError::UnknownTool { name, hint: advice(&near, &known) }
             }
             ToolSetError::Absent { name, why } => AskError::ToolNotAvailable { name, reason: why.to_owned() },
-            ToolSetError::Duplicate { name } | ToolSetError::Schema { name, .. } => {
-                AskError::ToolNotAvailable { name, reason }
-            }
+            ToolSetError::Duplicate { name }
+            | ToolSetError::Schema { name, .. }
+            | ToolSetError::SchemaRefused { name, .. } => AskError::ToolNotAvailable { name, reason },
         }
     }
 }
@@ -137,6 +142,9 @@ impl ToolSet {
 
     /// Adds a tool of an MCP server, after checking its schema.
     pub fn add_foreign(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolSetError> {
+        let ToolSpec { name, parameters, .. } = tool.spec();
+        check_schema(parameters, "it")
+            .map_err(|error| ToolSetError::SchemaRefused { name: name.clone(), reason: error.to_string() })?;
         self.insert(tool, ToolOrigin::Foreign)?.schema().map(drop).inspect_err(|_| drop(self.tools.pop()))
     }
 

@@ -55,6 +55,75 @@ async fn processes_that_use_too_much_memory_together_are_killed() {
     assert_eq!(outcome.exit_reason, ExitReason::TooMuchMemory, "{outcome:?}");
 }
 
+/// Such memory would not be counted, so a program could use that of the whole machine.
+#[tokio::test]
+async fn memory_that_belongs_to_no_process_is_refused() {
+    let code = "import ctypes, mmap, os, socket\n\
+                libc = ctypes.CDLL(None, use_errno=True)\n\
+                def shmget():\n\
+                \x20   if libc.shmget(0, 4096, 0o1600) < 0:\n\
+                \x20       raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))\n\
+                def map_zeros():\n\
+                \x20   with open('/dev/zero', 'r+b', buffering=0) as zeros: mmap.mmap(zeros.fileno(), 4096)\n\
+                for name, attempt in [\n\
+                \x20   ('memfd', lambda: os.memfd_create('x')),\n\
+                \x20   ('shmget', shmget),\n\
+                \x20   ('shared', lambda: mmap.mmap(-1, 4096)),\n\
+                \x20   ('zeros', map_zeros),\n\
+                \x20   ('vsock', lambda: socket.socket(40, socket.SOCK_STREAM)),\n\
+                ]:\n\
+                \x20   try:\n\
+                \x20       attempt()\n\
+                \x20       print(name, 'allowed')\n\
+                \x20   except OSError as error:\n\
+                \x20       print(name, error.strerror)";
+    let outcome = python(code).await;
+    let expected = "memfd Operation not permitted\nshmget Operation not permitted\n\
+                    shared Operation not permitted\nzeros No such device\nvsock Operation not permitted\n";
+    assert_eq!(outcome.stdout, expected, "{}", outcome.stderr);
+}
+
+#[tokio::test]
+async fn ordinary_programs_work_under_the_filter_of_system_calls() {
+    let code = "import mmap, multiprocessing, socket, subprocess, threading\n\
+                private = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n\
+                private.write(b'private')\n\
+                print(private[:7])\n\
+                server = socket.create_server(('127.0.0.1', 0))\n\
+                client = socket.create_connection(server.getsockname())\n\
+                client.sendall(b'inside')\n\
+                print(server.accept()[0].recv(6))\n\
+                one, other = socket.socketpair()\n\
+                one.sendall(b'pair')\n\
+                print(other.recv(4))\n\
+                thread = threading.Thread(target=lambda: print('thread'))\n\
+                thread.start()\n\
+                thread.join()\n\
+                print(multiprocessing.Value('i', 7).value)\n\
+                print(subprocess.run(['sh', '-c', 'head -c 2 /dev/zero | od -An -tx1'], capture_output=True).stdout)";
+    let outcome = python(code).await;
+    let expected = "b'private'\nb'inside'\nb'pair'\nthread\n7\nb' 00 00\\n'\n";
+    assert_eq!(outcome.stdout, expected, "{}", outcome.stderr);
+}
+
+#[tokio::test]
+async fn a_program_that_creates_too_many_empty_files_is_killed() {
+    let limits = SandboxLimits { files: 500, ..SandboxLimits::default() };
+    for place in ["/tmp", "/dev/shm"] {
+        // It would wait until its time is up.
+        let code = format!(
+            "import time\n\
+             for number in range(2000): open(f'{place}/{{number}}', 'w').close()\n\
+             time.sleep(600)"
+        );
+        let sandbox = Sandbox::new(SandboxOptions { limits, timeout: Duration::from_secs(300), ..options() });
+        let outcome = sandbox.run(Job::new(ScriptLanguage::Python, code)).await.unwrap();
+        assert_eq!(outcome.exit_reason, ExitReason::TooManyFiles, "{outcome:?}");
+    }
+    let outcome = limited(limits).run(Job::new(ScriptLanguage::Sh, "touch /tmp/one /tmp/two; ls /tmp")).await;
+    assert_eq!(outcome.unwrap().stdout, "main.sh\none\ntwo\n");
+}
+
 #[tokio::test]
 async fn scratch_space_and_files_have_a_size() {
     let limits = SandboxLimits { scratch: 4 << 20, file_size: 1 << 20, ..SandboxLimits::default() };

@@ -257,6 +257,12 @@ impl From<TaskError> for ApiError {
             TaskError::NotFound { .. } => refused(StatusCode::NOT_FOUND, "task_not_found"),
             TaskError::Refused { .. } => refused(StatusCode::CONFLICT, "task_state"),
             TaskError::Running { .. } => refused(StatusCode::CONFLICT, "task_running"),
+            TaskError::TooManyTasks { .. } => refused(StatusCode::CONFLICT, "too_many_tasks"),
+            TaskError::TooManyRuns { .. } => ApiError {
+                code: Some("too_many_runs"),
+                retry_after: Some(5),
+                ..Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message)
+            },
             TaskError::Unavailable(cause) => {
                 // The reason can name files, so it is only logged.
                 tracing::warn!(error = %message, %cause, "task request failed");

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use jiff::tz::{Offset, TimeZone};
 
-/// Definitions of zones that are read.
+/// Definitions of zones that are read, and names that are looked up.
 const MAX_ZONES: usize = 500;
 /// Characters of a name that a note shows.
 const SHOWN: usize = 60;
@@ -97,10 +97,15 @@ impl Zones {
         if let Some(zone) = self.known.get(name) {
             return zone.clone();
         }
-        let zone = self.look_up(name);
-        if self.known.len() < MAX_ZONES {
-            self.known.insert(name.to_owned(), zone.clone());
+        // A hostile file could have a name for each date. A name that is not known takes longest.
+        if self.known.len() >= MAX_ZONES {
+            self.notes.insert(format!(
+                "The calendar names more than {MAX_ZONES} time zones. The times of further ones count as times of your zone."
+            ));
+            return self.owner.clone();
         }
+        let zone = self.look_up(name);
+        self.known.insert(name.to_owned(), zone.clone());
         zone
     }
 
@@ -178,6 +183,16 @@ mod tests {
         for (windows, zone) in WINDOWS {
             assert!(TimeZone::get(zone).is_ok(), "{windows}: {zone}");
         }
+    }
+
+    #[test]
+    fn a_limited_number_of_names_is_looked_up() {
+        let mut zones = Zones::new(TimeZone::get("Asia/Tokyo").unwrap());
+        for number in 0..2 * MAX_ZONES {
+            assert_eq!(name(&mut zones, &format!("Nowhere/{number}")), "Asia/Tokyo");
+        }
+        assert_eq!(zones.notes.len(), MAX_ZONES + 1);
+        assert_eq!(name(&mut zones, "Europe/Berlin"), "Asia/Tokyo", "it comes too late");
     }
 
     #[test]

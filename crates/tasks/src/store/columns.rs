@@ -143,6 +143,11 @@ fn from_json<T: serde::de::DeserializeOwned>(
     serde_json::from_str(text).map_err(|error| UnreadableColumn::new(column, error))
 }
 
+/// The text that the permit of a task has if the task belongs to a key, or to none. In names and rules, quotes are escaped.
+pub(super) fn permit_of_key(key: Option<&str>) -> String {
+    format!("\"key\":{}", json!(key))
+}
+
 fn write_permit(permit: &Permit) -> String {
     // The collections are those of the key at each run.
     let Permit { most, also, only, except, tainted, key, rule, memory: _ } = permit;

@@ -36,6 +36,10 @@ pub trait TaskStore: Send + Sync {
         self.insert_all(std::slice::from_ref(task))
     }
 
+    /// Inserts a task of a key. Returns `false`, and inserts nothing, if the key has `most` tasks that have not ended. Of those that
+    /// have, only the newest `most` are kept.
+    fn insert_of_key(&self, task: &Task, key: &str, most: usize) -> DbResult<bool>;
+
     /// All or none.
     fn insert_all(&self, tasks: &[Task]) -> DbResult<()>;
 
@@ -62,7 +66,18 @@ pub trait TaskStore: Send + Sync {
     fn next_due(&self) -> DbResult<Option<Timestamp>>;
 
     /// Claims at most `limit` due tasks, the longest waiting first.
-    fn claim_due(&self, now: Timestamp, limit: usize, claimant: &Claimant) -> DbResult<Vec<Claimed>>;
+    fn claim_due(&self, now: Timestamp, limit: usize, claimant: &Claimant) -> DbResult<Vec<Claimed>> {
+        self.claim_due_except(&[], now, limit, claimant)
+    }
+
+    /// The same without the tasks of these keys. `None` stands for tasks without a key.
+    fn claim_due_except(
+        &self,
+        keys: &[Option<Arc<str>>],
+        now: Timestamp,
+        limit: usize,
+        claimant: &Claimant,
+    ) -> DbResult<Vec<Claimed>>;
 
     /// Claims a run outside the schedule, which does not change.
     fn claim_now(

@@ -136,6 +136,8 @@ hob_testkit::on_both_databases!(
     a_manual_run_does_not_change_the_schedule,
     a_deleted_task_is_gone_with_its_runs,
     the_log_of_a_task_is_limited,
+    the_log_of_runs_outside_the_schedule_is_limited,
+    a_key_has_a_limited_number_of_tasks,
 );
 
 fn a_task_is_read_as_it_was_saved(new: NewStore) {
@@ -381,4 +383,48 @@ fn the_log_of_a_task_is_limited(new: NewStore) {
     let runs = tasks.runs(&id, 5000).expect("read");
     assert_eq!((runs.len(), runs[0].slot), (1000, after(1200)));
     assert_eq!(tasks.runs(&id, 3).expect("read").len(), 3);
+}
+
+fn the_log_of_runs_outside_the_schedule_is_limited(new: NewStore) {
+    let (tasks, id) = kept(new, "t", asked(ScheduleType::Interval, "86400"));
+    for second in 1..=1010 {
+        let claimed = tasks.claim_now(&id, after(second), &claimant("a")).expect("claimed").expect("free");
+        finish(&*tasks, &claimed, &success(), after(second));
+    }
+    let runs = tasks.runs(&id, 5000).expect("read");
+    assert_eq!((runs.len(), runs[0].slot), (1000, after(1010)));
+}
+
+fn a_key_has_a_limited_number_of_tasks(new: NewStore) {
+    let tasks = new();
+    // In the order of their letters.
+    let of_key = |key: &str, id: &str| {
+        let permit = Permit { key: Some(key.into()), ..Permit::up_to(Reach::Act) };
+        let created = after(i64::from(id.as_bytes()[0]));
+        let id = TaskId::parse(id).expect("an id");
+        NewTask { permit, ..often() }.plan(id, created).expect("a good task")
+    };
+    let insert = |key: &str, id: &str| tasks.insert_of_key(&of_key(key, id), key, 2).expect("looked");
+    let there = |id: &str| tasks.get(&TaskId::parse(id).expect("an id")).expect("read").is_some();
+    let change = |id: &str, change: TaskChange| {
+        let id = TaskId::parse(id).expect("an id");
+        tasks.change(&id, change, after(300)).expect("changed").expect("allowed");
+    };
+    // A task of the owner, and one of a key whose name contains the other one.
+    tasks.insert(&planned("owner", often())).expect("kept");
+    assert!(insert("anabel", "longer"));
+    assert!(insert("ana", "a") && insert("ana", "b"));
+    assert!(!insert("ana", "c"), "two are open");
+    assert!(!there("c"));
+    change("a", TaskChange::Pause);
+    assert!(!insert("ana", "c"), "a paused task is open");
+    assert!(insert("ben", "other"), "each key has its own");
+    // Ended tasks do not count, and the oldest of them make room.
+    for (open, id) in [("a", "c"), ("b", "d"), ("c", "e"), ("d", "f")] {
+        change(open, TaskChange::Cancel);
+        assert!(insert("ana", id), "{id}");
+    }
+    let ids = ["a", "b", "c", "d", "e", "f", "owner", "longer", "other"];
+    let left: Vec<&str> = ids.into_iter().filter(|id| there(id)).collect();
+    assert_eq!(left, ["c", "d", "e", "f", "owner", "longer", "other"]);
 }

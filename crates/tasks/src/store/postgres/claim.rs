@@ -1,6 +1,7 @@
 //! Claims: slots are claimed and their tasks advanced in one transaction, all together.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row};
 use jiff::Timestamp;
@@ -8,7 +9,7 @@ use jiff::Timestamp;
 use super::lease::{lease_now as lease_now_sql, microseconds};
 use super::rows;
 use crate::claim_plan::{Advance, ClaimPlan, MAX_RUNS, PendingRetry, RunCause, plan_claim};
-use crate::store::columns::TASK_COLUMNS;
+use crate::store::columns::{TASK_COLUMNS, permit_of_key};
 use crate::store::{Claimant, Claimed, Renewal};
 use crate::task::{Task, TaskRun};
 use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
@@ -45,6 +46,16 @@ pub(super) fn due() -> String {
     )
 }
 
+/// The same without tasks whose permit has one of the texts of a list.
+fn due_except() -> String {
+    format!(
+        "SELECT {TASK_COLUMNS}, retry_slot, retry_attempt, retry_at FROM task
+         WHERE status = 'active' AND due <= $1 AND due IS NOT NULL
+             AND NOT EXISTS (SELECT 1 FROM unnest($3::text[]) AS excepted (text) WHERE strpos(permit, excepted.text) > 0)
+         ORDER BY due LIMIT $2 FOR UPDATE SKIP LOCKED"
+    )
+}
+
 /// What the claims of one transaction do to their tasks.
 #[derive(Default)]
 struct Plans {
@@ -63,15 +74,22 @@ struct PlannedRun {
     advance: Option<Advance>,
 }
 
+/// Without the tasks of these keys.
 pub(super) fn claim_due(
     transaction: &mut PostgresTransaction<'_>,
+    keys: &[Option<Arc<str>>],
     now: Timestamp,
     limit: usize,
     claimant: &Claimant,
     lease_now: Option<i64>,
 ) -> QueryResult<Vec<Claimed>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = transaction.query(&due(), &[&now.as_microsecond(), &limit])?;
+    let rows = if keys.is_empty() {
+        transaction.query(&due(), &[&now.as_microsecond(), &limit])?
+    } else {
+        let permits: Vec<String> = keys.iter().map(|key| permit_of_key(key.as_deref())).collect();
+        transaction.query(&due_except(), &[&now.as_microsecond(), &limit, &permits])?
+    };
     if rows.is_empty() {
         return Ok(Vec::new());
     }
@@ -238,6 +256,7 @@ pub(super) fn claim_now(
         "UPDATE task SET due = NULL, last_run = $2 WHERE id = $1",
         &[&id.as_str(), &now.as_microsecond()],
     )?;
+    transaction.execute(PRUNE, &[&vec![id.as_str()], &(MAX_RUNS as i64)])?;
     let run = new_run(*run, id, slot, 1, now);
     Ok(Ok(Claimed { task: Task { last_run: Some(now), ..task }, run }))
 }

@@ -91,6 +91,14 @@ impl TaskStore for PostgresTaskStore {
         true
     }
 
+    fn insert_of_key(&self, task: &Task, key: &str, most: usize) -> DbResult<bool> {
+        self.database.write(|transaction| {
+            let is_inserted = rows::insert_of_key(transaction, task, key, most)?;
+            transaction.notify(TOPIC)?;
+            Ok(is_inserted)
+        })
+    }
+
     fn insert_all(&self, tasks: &[Task]) -> DbResult<()> {
         self.database.write(|transaction| {
             rows::insert_all(transaction, tasks)?;
@@ -138,7 +146,13 @@ impl TaskStore for PostgresTaskStore {
         })
     }
 
-    fn claim_due(&self, now: Timestamp, limit: usize, claimant: &Claimant) -> DbResult<Vec<Claimed>> {
+    fn claim_due_except(
+        &self,
+        keys: &[Option<Arc<str>>],
+        now: Timestamp,
+        limit: usize,
+        claimant: &Claimant,
+    ) -> DbResult<Vec<Claimed>> {
         if limit == 0 {
             return Ok(Vec::new());
         }
@@ -148,7 +162,7 @@ impl TaskStore for PostgresTaskStore {
         let (mut made, mut new) = (Vec::new(), Vec::new());
         let written = self.database.write(|transaction| {
             made = claim::renew_made(transaction, &asked, claimant, lease_now)?;
-            new = claim::claim_due(transaction, now, limit - made.len(), claimant, lease_now)?;
+            new = claim::claim_due(transaction, keys, now, limit - made.len(), claimant, lease_now)?;
             Ok(())
         });
         match written {

@@ -74,7 +74,7 @@ fn claims_of_several_processes_do_not_wait_for_each_other() {
     tasks.insert_all(&due.collect::<Vec<_>>()).expect("kept");
     let now = after(600);
     let both = tasks.database.write(|transaction| {
-        let first = claim::claim_due(transaction, now, 2, &claimant("a"), None)?;
+        let first = claim::claim_due(transaction, &[], now, 2, &claimant("a"), None)?;
         // While the first transaction is open.
         let second = other.claim_due(now, 4, &claimant("b")).expect("claimed");
         Ok((first.len(), second.len()))

@@ -67,6 +67,31 @@ pub(super) fn insert_all(transaction: &mut PostgresTransaction<'_>, tasks: &[Tas
     transaction.copy_in(&sql, &TASK_TYPES, rows).map(|_| ())
 }
 
+/// Returns `false` if the key has too many tasks that have not ended.
+pub(super) fn insert_of_key(
+    transaction: &mut PostgresTransaction<'_>,
+    task: &Task,
+    key: &str,
+    most: usize,
+) -> QueryResult<bool> {
+    // Other processes count the tasks of the key at the same time.
+    transaction.lock(&format!("tasks of the key {key}"))?;
+    let (permit, most) = (columns::permit_of_key(Some(key)), i64::try_from(most).unwrap_or(i64::MAX));
+    let sql = "SELECT count(*) FROM task WHERE strpos(permit, $1) > 0 AND status IN ('active', 'paused')";
+    let open: i64 = transaction.query_one(sql, &[&permit])?.try_get(0)?;
+    if open >= most {
+        return Ok(false);
+    }
+    transaction.execute(
+        "DELETE FROM task WHERE id IN (
+             SELECT id FROM task WHERE strpos(permit, $1) > 0 AND status IN ('completed', 'cancelled')
+             ORDER BY coalesce(last_run, created_at) DESC, id OFFSET $2)",
+        &[&permit, &most],
+    )?;
+    insert_all(transaction, std::slice::from_ref(task))?;
+    Ok(true)
+}
+
 /// The columns that may have any character.
 struct TaskTexts<'a> {
     prompt: SqlText<&'a str>,

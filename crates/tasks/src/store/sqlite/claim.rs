@@ -1,10 +1,14 @@
 //! Claims: a slot is claimed and its task advanced in one transaction.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
+use serde_json::json;
 
 use super::rows;
 use crate::claim_plan::{Advance, ClaimPlan, MAX_RUNS, PendingRetry, RunCause, lease_until, plan_claim};
+use crate::store::columns::permit_of_key;
 use crate::store::{Claimant, Claimed, Renewal};
 use crate::task::{Task, TaskRun};
 use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
@@ -12,17 +16,31 @@ use crate::types::{TaskChange, TaskError, TaskId, TaskStatus};
 pub(super) const DUE: &str =
     "SELECT id FROM task WHERE status = 'active' AND due <= ?1 ORDER BY due LIMIT ?2";
 
+/// The same without tasks whose permit has one of the texts of a list.
+const DUE_EXCEPT: &str = "SELECT id FROM task WHERE status = 'active' AND due <= ?1
+    AND NOT EXISTS (SELECT 1 FROM json_each(?3) WHERE instr(permit, json_each.value) > 0) ORDER BY due LIMIT ?2";
+
+/// Without the tasks of these keys.
 pub(super) fn claim_due(
     transaction: &Transaction<'_>,
+    keys: &[Option<Arc<str>>],
     now: Timestamp,
     limit: usize,
     claimant: &Claimant,
 ) -> rusqlite::Result<Vec<Claimed>> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut due = transaction.prepare_cached(DUE)?;
-    let ids = due
-        .query_map(params![now.as_microsecond(), limit], |row| rows::read_id(row, 0))?
-        .collect::<rusqlite::Result<Vec<TaskId>>>()?;
+    let (now_us, limit) = (now.as_microsecond(), i64::try_from(limit).unwrap_or(i64::MAX));
+    let ids = if keys.is_empty() {
+        transaction
+            .prepare_cached(DUE)?
+            .query_map(params![now_us, limit], |row| rows::read_id(row, 0))?
+            .collect::<rusqlite::Result<Vec<TaskId>>>()?
+    } else {
+        let permits: Vec<String> = keys.iter().map(|key| permit_of_key(key.as_deref())).collect();
+        transaction
+            .prepare_cached(DUE_EXCEPT)?
+            .query_map(params![now_us, limit, json!(permits).to_string()], |row| rows::read_id(row, 0))?
+            .collect::<rusqlite::Result<Vec<TaskId>>>()?
+    };
     let mut claimed = Vec::with_capacity(ids.len());
     for id in ids {
         claimed.extend(claim(transaction, &id, now, claimant)?);
@@ -54,6 +72,7 @@ pub(super) fn claim_now(
         "UPDATE task SET due = NULL, last_run = ?2 WHERE id = ?1",
         params![id.as_str(), now.as_microsecond()],
     )?;
+    prune(transaction, id)?;
     Ok(Ok(Claimed { task: Task { last_run: Some(now), ..task }, run }))
 }
 

@@ -6,6 +6,7 @@ mod clock;
 mod finish;
 mod rows;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hob_db::{ChangeWatch, DbResult, LazyDatabase, Migrations};
@@ -56,6 +57,10 @@ impl TaskStore for SqliteTaskStore {
         self.database.exists()
     }
 
+    fn insert_of_key(&self, task: &Task, key: &str, most: usize) -> DbResult<bool> {
+        self.write(|transaction| rows::insert_of_key(transaction, task, key, most))
+    }
+
     fn insert_all(&self, tasks: &[Task]) -> DbResult<()> {
         self.write(|transaction| tasks.iter().try_for_each(|task| rows::insert(transaction, task)))
     }
@@ -95,11 +100,17 @@ impl TaskStore for SqliteTaskStore {
         })
     }
 
-    fn claim_due(&self, now: Timestamp, limit: usize, claimant: &Claimant) -> DbResult<Vec<Claimed>> {
+    fn claim_due_except(
+        &self,
+        keys: &[Option<Arc<str>>],
+        now: Timestamp,
+        limit: usize,
+        claimant: &Claimant,
+    ) -> DbResult<Vec<Claimed>> {
         if limit == 0 {
             return Ok(Vec::new());
         }
-        self.write(|transaction| claim::claim_due(transaction, now, limit, claimant))
+        self.write(|transaction| claim::claim_due(transaction, keys, now, limit, claimant))
     }
 
     fn claim_now(

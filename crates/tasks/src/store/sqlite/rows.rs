@@ -41,6 +41,32 @@ pub(super) fn insert(connection: &Connection, task: &Task) -> rusqlite::Result<(
     Ok(())
 }
 
+/// Returns `false` if the key has too many tasks that have not ended.
+pub(super) fn insert_of_key(
+    connection: &Connection,
+    task: &Task,
+    key: &str,
+    most: usize,
+) -> rusqlite::Result<bool> {
+    let (permit, most) = (columns::permit_of_key(Some(key)), i64::try_from(most).unwrap_or(i64::MAX));
+    let open: i64 = connection.query_row(
+        "SELECT count(*) FROM task WHERE instr(permit, ?1) > 0 AND status IN ('active', 'paused')",
+        [&permit],
+        |row| row.get(0),
+    )?;
+    if open >= most {
+        return Ok(false);
+    }
+    connection.execute(
+        "DELETE FROM task WHERE id IN (
+             SELECT id FROM task WHERE instr(permit, ?1) > 0 AND status IN ('completed', 'cancelled')
+             ORDER BY coalesce(last_run, created_at) DESC, id LIMIT -1 OFFSET ?2)",
+        params![permit, most],
+    )?;
+    insert(connection, task)?;
+    Ok(true)
+}
+
 pub(super) fn find(connection: &Connection, id: &TaskId) -> rusqlite::Result<Option<Task>> {
     let sql = format!("SELECT {TASK_COLUMNS} FROM task WHERE id = ?1");
     connection.prepare_cached(&sql)?.query_row([id.as_str()], read_task).optional()
