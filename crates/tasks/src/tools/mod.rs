@@ -30,8 +30,10 @@ fn tool_error(error: TaskError) -> ToolError {
     ToolError::new(match &error {
         TaskError::NotFound { .. } => format!("{error}; list_scheduled_tasks lists all tasks"),
         TaskError::Invalid { field, .. } => format!("{}: {error}", field.as_str()),
-        TaskError::Refused { .. } | TaskError::Running { .. } | TaskError::Unavailable(_) => {
-            error.to_string()
-        }
+        TaskError::Refused { .. }
+        | TaskError::Running { .. }
+        | TaskError::TooManyTasks { .. }
+        | TaskError::TooManyRuns { .. }
+        | TaskError::Unavailable(_) => error.to_string(),
     })
 }
