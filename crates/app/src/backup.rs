@@ -313,7 +313,8 @@ fn move_uploads_aside(to: &StateLocation, home: &Path) -> Result<Option<PathBuf>
         StateLocation::Postgres(database) => PostgresMemoryStore::new(database.clone()).known_below(&name)?,
     };
     let is_known = |path: &Path| path.to_str().is_some_and(|path| known.contains_key(path));
-    let aside = beside(&uploads, &format!(".before-restore-{}", stamp()));
+    // On the same disk, also if the directory is a link to another one.
+    let aside = beside(&resolved, &format!(".before-restore-{}", stamp()));
     match move_unknown(&resolved, &aside, &is_known) {
         Ok(has_moved) => Ok(has_moved.then_some(aside)),
         Err(source) => Err(BackupError::Write { path: aside, source }),

@@ -5,8 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the name of a note beside a file begins with that waits to be indexed.
-const PENDING: &str = ".pending-";
+use hob_memory::PENDING_PREFIX;
 
 /// Moves the files below `uploads` that are not known to the directory `aside`, each into one of the same name. Returns whether there were any.
 pub(crate) fn move_unknown(
@@ -21,7 +20,7 @@ pub(crate) fn move_unknown(
         }
         for file in entries(&directory)? {
             let (Some(collection), Some(name)) = (directory.file_name(), file.file_name()) else { continue };
-            let document = name.to_str().and_then(|name| name.strip_prefix(PENDING));
+            let document = name.to_str().and_then(|name| name.strip_prefix(PENDING_PREFIX));
             if is_known(&document.map_or_else(|| file.clone(), |document| directory.join(document))) {
                 continue;
             }

@@ -131,7 +131,7 @@ impl InferenceInProgress {
         self.settle(InferenceEnd::Complete(FinishReason::Stop));
     }
 
-    /// The usage, and whether it is an estimate. An engine that reports no tokens for a prompt has not counted.
+    /// The usage, and whether it is an estimate. An engine that reports no tokens at all for a prompt has not counted.
     fn counted(&self) -> (Usage, bool) {
         match self.usage {
             Some(usage) if usage.total_tokens() > 0 || self.prompt_estimate == 0 => {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
-use hob_core::{Delta, TextDelta, ToolCallDelta, Usage};
+use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -89,6 +89,8 @@ pub struct ChatChunkDecoder {
     /// The answers that have started.
     begun: Vec<u32>,
     finished: Vec<u32>,
+    /// The answers with an empty reason, which may have ended.
+    unexplained: Vec<u32>,
     /// The tool calls of each answer.
     calls: HashMap<u32, CallTracker>,
     usage: Option<Usage>,
@@ -102,6 +104,7 @@ impl ChatChunkDecoder {
             answers,
             begun: Vec::new(),
             finished: Vec::new(),
+            unexplained: Vec::new(),
             calls: HashMap::new(),
             usage: None,
             template: None,
@@ -170,11 +173,32 @@ impl ChatChunkDecoder {
                 deltas.push_back(Delta::ToolCall(ToolCallDelta { choice: index, ..piece }));
             }
         }
-        // Some engines write an empty reason into every chunk.
-        if let Some(Text(reason)) = choice.finish_reason.filter(|Text(reason)| !reason.is_empty()) {
-            self.finished.push(index);
-            let reason = finish(&reason, choice.stop_reason.or(choice.matched_stop));
-            deltas.push_back(Delta::Finish { choice: index, reason });
+        match choice.finish_reason {
+            // Some engines write an empty reason into every chunk.
+            Some(Text(reason)) if reason.is_empty() => {
+                if !self.unexplained.contains(&index) {
+                    self.unexplained.push(index);
+                }
+            }
+            Some(Text(reason)) => {
+                self.finished.push(index);
+                let reason = finish(&reason, choice.stop_reason.or(choice.matched_stop));
+                deltas.push_back(Delta::Finish { choice: index, reason });
+            }
+            None => {}
+        }
+    }
+
+    /// Finishes answers whose engine gives only empty reasons.
+    fn finish_unexplained(&mut self, deltas: &mut VecDeque<Delta>) {
+        for choice in std::mem::take(&mut self.unexplained) {
+            if self.finished.contains(&choice) {
+                continue;
+            }
+            let has_calls = self.calls.contains_key(&choice);
+            let reason = if has_calls { FinishReason::ToolCalls } else { FinishReason::Stop };
+            self.finished.push(choice);
+            deltas.push_back(Delta::Finish { choice, reason });
         }
     }
 
@@ -211,6 +235,7 @@ impl Decoder for ChatChunkDecoder {
         if event.data.trim_ascii() == b"[DONE]" {
             // Services without support for `n` send one answer. `[DONE]` ends the stream, but every answer that
             // started must have finished.
+            self.finish_unexplained(deltas);
             let unfinished = self.begun.iter().any(|choice| !self.finished.contains(choice));
             if self.finished.is_empty() || unfinished {
                 return Err(DecodeError::Incomplete);

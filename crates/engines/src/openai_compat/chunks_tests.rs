@@ -1,5 +1,3 @@
-use hob_core::FinishReason;
-
 use super::super::answer::read;
 use super::*;
 
@@ -252,6 +250,20 @@ fn an_empty_reason_in_every_chunk_ends_nothing() {
         ],
     );
     assert_eq!(deltas, Ok(vec![Delta::text("a"), Delta::text("b"), STOP, Delta::Done { usage: None }]));
+}
+
+#[test]
+fn an_answer_with_empty_reasons_only_ends_with_the_stream() {
+    let text = r#"data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":""}]}"#;
+    assert_eq!(
+        decode(1, &[text, text, "data: [DONE]"]),
+        Ok(vec![Delta::text("a"), Delta::text("a"), STOP, DONE])
+    );
+    let called = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{}"}}]},"finish_reason":""}]}"#;
+    let deltas = decode(1, &[called, "data: [DONE]"]).expect("it is complete");
+    assert_eq!(deltas[1], Delta::Finish { choice: 0, reason: FinishReason::ToolCalls });
+    // The connection may have broken.
+    assert_eq!(decode(1, &[text]), Err(DecodeError::Incomplete));
 }
 
 #[test]

@@ -115,7 +115,10 @@ fn text_without_a_border_is_cut_between_characters() {
 #[test]
 fn a_long_run_of_blanks_or_closing_marks_costs_no_more_than_its_length() {
     // With a look ahead from each of them, this would take many minutes.
-    for run in [" ", ")", "\u{2019}", " \u{e31}", " \u{345}"] {
+    for run in [
+        " ", ")", "\u{2019}", " \u{e31}", " \u{345}", "\u{301}", "\u{e31}", "\u{345}", "\u{93e}", "\u{102c}",
+        "\u{ff9e}",
+    ] {
         let text = format!("One.{}x", run.repeat((1 << 18) / run.len()));
         let chunks = chunk(&document(vec![block(BlockKind::Paragraph, &text, 1)]), options(64, 0));
         let own = chunks.iter().map(|chunk| letters(&chunk.text)).collect::<String>();

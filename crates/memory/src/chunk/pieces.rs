@@ -5,7 +5,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::read::{BlockKind, TextBlock};
 use crate::tokens;
 
-/// Blanks and closing marks in a row after which a sentence may be cut.
+/// Blanks, closing marks and signs in a row after a full stop, after which a sentence may be cut.
 const MAX_RUN: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,28 +149,38 @@ fn groups(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Parts with short runs of blanks and closing marks. After a full stop, the search for the end of a sentence looks ahead from each of
-/// them, so the time for a long run would grow with the square of its length.
+/// Parts with short runs of blanks, closing marks and signs after a full stop. The search for the end of a sentence looks ahead from
+/// each of them, so the time for a long run would grow with the square of its length.
 fn short_runs(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let mut run = 0_usize;
+        // The length of a run after a full stop.
+        let mut run: Option<usize> = None;
         let is_too_long = |character: char| {
-            match character {
-                ' ' | '\t' | '\u{b}' | '\u{c}' | '(' | ')' | '[' | ']' | '{' | '}' | '"' | '\'' => run += 1,
-                '\0'..='\u{7f}' | '。' | '！' | '？' => run = 0,
-                // A sign that is written below a vowel.
-                '\u{345}' => {}
-                letter if letter.is_lowercase() || letter.is_uppercase() => run = 0,
-                // Other letters may be signs that belong to the character before, which end no run.
-                other => run += usize::from(!other.is_alphanumeric()),
-            }
-            run > MAX_RUN
+            run = match (character, run) {
+                ('.' | '\u{2024}' | '\u{fe52}' | '\u{ff0e}', _) => Some(0),
+                (other, Some(length)) if !ends_run(other) => Some(length + 1),
+                _ => None,
+            };
+            run.is_some_and(|length| length > MAX_RUN)
         };
         let (part, later) = rest.split_at(rest.find(is_too_long).unwrap_or(rest.len()));
         rest = later;
         (!part.is_empty()).then_some(part)
     })
+}
+
+/// Whether no search looks ahead from the characters after this one.
+fn ends_run(character: char) -> bool {
+    match character {
+        ' ' | '\t' | '\u{b}' | '\u{c}' | '(' | ')' | '[' | ']' | '{' | '}' | '"' | '\'' => false,
+        '\0'..='\u{7f}' => true,
+        // A sign that is written below a vowel, and counts as a small letter.
+        '\u{345}' => false,
+        letter if letter.is_lowercase() => true,
+        // A letter begins a sentence. A sign belongs to the character before, and many signs count as letters elsewhere.
+        other => format!(".{other}").split_sentence_bounds().count() > 1,
+    }
 }
 
 /// Parts of at most `limit` bytes. A token has at least one byte, so each has at most `limit` tokens.
@@ -206,4 +216,18 @@ fn tail_at<'a>(piece: &Piece<'a>, border: Border, limit: usize) -> Option<Piece<
     let (_, text) = without_blank(&piece.text[from..], piece.kind);
     // Joined parts may have fewer tokens.
     (!text.is_empty()).then(|| Piece { text, tokens: tokens::count(text), ..*piece })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_any_script_are_no_run() {
+        for word in ["word ", "слово ", "단어 ", "كلمة ", "शब्द ", "คำ ", "「言」、"]
+        {
+            let text = format!("One. {}", word.repeat(200));
+            assert_eq!(short_runs(&text).collect::<Vec<_>>(), [text.as_str()]);
+        }
+    }
 }

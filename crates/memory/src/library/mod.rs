@@ -29,6 +29,7 @@ use upload::SameName;
 
 pub use error::DocumentLibraryError;
 pub use job::{IndexJob, JobKind, JobState};
+pub use upload::PENDING_PREFIX;
 
 /// How often a change of progress is announced.
 const NEWS_INTERVAL: Duration = Duration::from_secs(1);

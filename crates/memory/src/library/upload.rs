@@ -20,7 +20,7 @@ const MAX_FILES: usize = 10_000;
 const MAX_BYTES: u64 = 16 << 30;
 
 /// What the name of the note of a file begins with that is not indexed yet. Hidden files are not indexed, and no uploaded file is hidden.
-const PENDING: &str = ".pending-";
+pub const PENDING_PREFIX: &str = ".pending-";
 
 /// Whether a file of the same name is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +115,7 @@ pub(super) fn store(
     for entry in fs::read_dir(&directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let other = entry.file_name();
-        if other != name && !other.to_string_lossy().starts_with(PENDING) {
+        if other != name && !other.to_string_lossy().starts_with(PENDING_PREFIX) {
             files += 1;
             total = total.saturating_add(entry.metadata().map_or(0, |metadata| metadata.len()));
         }
@@ -153,7 +153,7 @@ fn sync_names(uploads: &Path, directory: &Path) -> io::Result<()> {
 
 fn pending_note(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
-    Some(path.with_file_name(format!("{PENDING}{name}")))
+    Some(path.with_file_name(format!("{PENDING_PREFIX}{name}")))
 }
 
 /// Notes that a file is indexed. Blocks.
@@ -171,7 +171,9 @@ pub(super) fn pending(uploads: &Path) -> Vec<(CollectionName, PathBuf)> {
         let Some(collection) = directory.file_name().to_str().and_then(collection_of) else { continue };
         for note in fs::read_dir(directory.path()).into_iter().flatten().flatten() {
             let name = note.file_name();
-            let Some(name) = name.to_str().and_then(|name| name.strip_prefix(PENDING)) else { continue };
+            let Some(name) = name.to_str().and_then(|name| name.strip_prefix(PENDING_PREFIX)) else {
+                continue;
+            };
             let path = directory.path().join(name);
             match path.is_file() {
                 true => found.push((collection.clone(), path)),

@@ -50,7 +50,7 @@ pub(crate) trait StreamEncoder: Send + Unpin + 'static {
     /// Appends the error of a broken stream, which is the last thing in it. The stream must not look complete.
     fn fail(&mut self, error: &ApiError, out: &mut Vec<u8>);
 
-    /// Whether an error before the first piece is told in the stream, and not by the status: because clients read it only there.
+    /// Whether an error before the first piece is sent in the stream, and not as a status: clients read it only there.
     fn tells_in_stream(&self, _error: &ApiError) -> bool {
         false
     }
