@@ -19,7 +19,7 @@ use crate::fakes;
 use crate::home::Home;
 
 /// A home with a working engine, and the engine.
-async fn in_order() -> (Home, hob_testkit::FakeServer) {
+async fn in_order() -> (Home, FakeServer) {
     let ollama = fakes::ollama().await;
     (home(&[("ollama", &ollama.url())]), ollama)
 }
