@@ -14,6 +14,7 @@ use futures::FutureExt;
 use futures::future::join_all;
 use hob_core::{Backoff, Event, EventBus};
 use parking_lot::{Mutex, RwLock};
+use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -42,6 +43,11 @@ pub(crate) const SUBJECT: &str = "subject";
 
 /// The name under which a channel notes that someone else than its sender wrote a message.
 pub(crate) const FORWARDED: &str = "forwarded";
+
+/// Whether that is noted. A gateway may note it in another way than with `true`, such as with the name of that person.
+pub(crate) fn is_forwarded(metadata: &Map<String, Value>) -> bool {
+    metadata.get(FORWARDED).is_some_and(|noted| *noted != false && !noted.is_null())
+}
 
 /// Ends the key of the first reply to a message.
 const FIRST: &str = "-0";
