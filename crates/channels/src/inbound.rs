@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::attachments::{FileReader, ReadFiles};
 use crate::blocking::blocking;
-use crate::inbox::{FORWARDED, HandlerResult, MessageHandler};
+use crate::inbox::{HandlerResult, MessageHandler, is_forwarded};
 use crate::live_reply::LiveReply;
 use crate::pairing::{self, SenderCheck};
 use crate::rate_limiter::{RateCheck, RateLimiter};
@@ -133,7 +133,7 @@ impl InboundHandler {
         let ChannelMessage { channel, sender, .. } = message;
         let trust = self.trust(channel, sender);
         // A message is untrusted text, unless the owner lets its sender act and the sender wrote it.
-        let tainted = trust < Reach::Act || is_forwarded(message);
+        let tainted = trust < Reach::Act || is_forwarded(&message.metadata);
         let permit = Permit { tainted, ..Permit::up_to(trust) };
         let permit = match self.is_allowed(channel, sender) {
             true => Permit { also: MEMORY_SEARCH_TOOLS.map(str::to_owned).to_vec(), ..permit },
@@ -186,7 +186,8 @@ impl InboundHandler {
         }
         caller.permit.tainted |= files.has_text_of_others || files.has_pictures;
         // The history is read with the trust of the sender, so it has no text of others.
-        let own = if is_forwarded(message) { FORWARDED_LINE.to_owned() } else { message.content.clone() };
+        let own =
+            if is_forwarded(&message.metadata) { FORWARDED_LINE.to_owned() } else { message.content.clone() };
         let lines = Some(own).into_iter().chain(files.lines.clone());
         let question = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
         let has_pictures = files.has_pictures;
@@ -316,12 +317,6 @@ struct MessageAnswer {
 struct FailedAnswer {
     note: &'static str,
     error: String,
-}
-
-/// Whether someone else than its sender wrote a message.
-fn is_forwarded(message: &ChannelMessage) -> bool {
-    // A gateway may note it in another way, such as with the name of that person.
-    message.metadata.get(FORWARDED).is_some_and(|noted| *noted != false && !noted.is_null())
 }
 
 /// The text of a message, and what its files contain.

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use super::*;
 use crate::gateway::client::GatewayOptions;
+use crate::inbox::FORWARDED;
 use crate::live_reply::NoLiveReply;
 use crate::service::{ChannelOptions, ChannelService};
 use crate::store::{MIGRATIONS, SqliteChannelStore};

@@ -14,6 +14,7 @@ use futures::FutureExt;
 use futures::future::join_all;
 use hob_core::{Backoff, Event, EventBus};
 use parking_lot::{Mutex, RwLock};
+use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -42,6 +43,11 @@ pub(crate) const SUBJECT: &str = "subject";
 
 /// The name under which a channel notes that someone else than its sender wrote a message.
 pub(crate) const FORWARDED: &str = "forwarded";
+
+/// Whether that is noted. A gateway may note it in another way than with `true`, such as with the name of that person.
+pub(crate) fn is_forwarded(metadata: &Map<String, Value>) -> bool {
+    metadata.get(FORWARDED).is_some_and(|noted| *noted != false && !noted.is_null())
+}
 
 /// Ends the key of the first reply to a message.
 const FIRST: &str = "-0";
@@ -131,7 +137,7 @@ impl Inbox {
             if let Some(left) = self.shared.parts.seen_messages.unsettled().await {
                 break left;
             }
-            if self.shared.stops_within(delays.next_delay()).await {
+            if stops_within(&self.shared.stop, delays.next_delay()).await {
                 return;
             }
         };
@@ -148,6 +154,17 @@ impl Inbox {
     /// Queues a message, or drops it if it was seen before or the queue is full. Waits for a shared database, and not for an answer.
     /// Returns `false` if Hob stops before the message is saved: then its service must send it again.
     pub async fn accept(&self, message: ChannelMessage) -> bool {
+        self.accept_until(message, self.shared.stop.clone()).await
+    }
+
+    /// The same for a service that sends a message again until it is confirmed. A pause ends the wait for the database: the process that
+    /// is connected then gets the message again, and would take one that is saved later for one that is answered.
+    pub async fn accept_repeated(&self, message: ChannelMessage) -> bool {
+        let pause = self.shared.answering().stop;
+        self.accept_until(message, pause).await
+    }
+
+    async fn accept_until(&self, message: ChannelMessage, stop: CancellationToken) -> bool {
         match self.shared.queues.reserve(&message) {
             Admission::Admitted => {}
             Admission::Full { dropped } => {
@@ -162,12 +179,17 @@ impl Inbox {
         // queue.
         let (inbox, answering) = (self.clone(), self.shared.answering());
         let tasks = answering.tasks.clone();
-        let taking = tasks.spawn(async move { inbox.take_in(message, &answering).await });
+        let taking = tasks.spawn(async move { inbox.take_in(message, &answering, &stop).await });
         // It fails only when the runtime ends, or after a panic, which is logged and would happen again.
         taking.await.unwrap_or_else(|error| error.is_panic())
     }
 
-    async fn take_in(&self, message: ChannelMessage, answering: &Answering) -> bool {
+    async fn take_in(
+        &self,
+        message: ChannelMessage,
+        answering: &Answering,
+        stop: &CancellationToken,
+    ) -> bool {
         let mut delays = STORE_BACKOFF.delays();
         let entry = loop {
             match self.shared.parts.seen_messages.take(&message).await {
@@ -178,7 +200,7 @@ impl Inbox {
                     return true;
                 }
                 TakeOutcome::Failed => {
-                    if self.shared.stops_within(delays.next_delay()).await {
+                    if stops_within(stop, delays.next_delay()).await {
                         self.shared.queues.release(&message);
                         return false;
                     }
@@ -244,11 +266,6 @@ impl Inbox {
 impl Shared {
     fn answering(&self) -> Answering {
         self.answering.lock().clone()
-    }
-
-    /// Waits. Returns whether the inbox was stopped meanwhile.
-    async fn stops_within(&self, pause: Duration) -> bool {
-        self.stop.run_until_cancelled(sleep(pause)).await.is_none()
     }
 
     /// Answers the messages of one conversation until none waits.
@@ -361,6 +378,11 @@ impl Shared {
             }
         }
     }
+}
+
+/// Waits. Returns whether there was a stop meanwhile.
+async fn stops_within(stop: &CancellationToken, pause: Duration) -> bool {
+    stop.run_until_cancelled(sleep(pause)).await.is_none()
 }
 
 /// The time of one message: until the inbox stops, and as one of those that are answered concurrently while it has a slot.

@@ -381,6 +381,16 @@ async fn a_message_that_is_not_saved_when_hob_stops_is_not_confirmed() {
     assert_eq!((post.contents().len(), inbox.shared.queues.conversations()), (0, 0));
 }
 
+#[tokio::test]
+async fn a_message_that_its_service_sends_again_does_not_wait_during_a_pause() {
+    let (inbox, _) = inbox_with(InboxLimits::default(), Arc::new(StandIn::failing(usize::MAX)));
+    let both = async { tokio::join!(inbox.accept_repeated(message("a", 1)), inbox.pause()) };
+    let (is_confirmed, ()) =
+        tokio::time::timeout(Duration::from_secs(60), both).await.expect("the pause does not wait for it");
+    assert!(!is_confirmed);
+    assert_eq!(inbox.shared.queues.conversations(), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_messages_of_an_earlier_process_are_read_when_the_database_is_back() {
     let store = StandIn { left: vec![(1, message("a", 1)), (2, message("b", 2))], ..StandIn::failing(10) };

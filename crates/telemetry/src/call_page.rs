@@ -8,6 +8,9 @@ use crate::call_record::{CallOutcome, CallRecord};
 /// The most calls of a page.
 pub const MAX_CALL_PAGE: usize = 200;
 
+/// Calls that are read for one page. A search that finds fewer matches among them continues with the next page.
+pub(crate) const MAX_READ_CALLS: usize = 100_000;
+
 /// The calls that are wanted. What is `None` does not matter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallQuery {

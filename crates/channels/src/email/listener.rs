@@ -265,7 +265,7 @@ impl EmailListener {
                 );
             }
             Ok(question) => {
-                if !self.inbox.accept(question).await {
+                if !self.inbox.accept_repeated(question).await {
                     return Err(EmailReadError::Stopped);
                 }
             }

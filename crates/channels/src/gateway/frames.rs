@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::inbox::FORWARDED;
+use crate::inbox::{FORWARDED, is_forwarded};
 use crate::outgoing::Outgoing;
 use crate::types::ChannelMessage;
 
@@ -45,9 +45,9 @@ pub(crate) fn read(frame: &str) -> Result<ChannelMessage, String> {
     let overhead = frame.len().saturating_sub(incoming.content.len());
     let mut metadata = incoming.metadata.unwrap_or_default();
     if overhead > MAX_METADATA_BYTES {
-        let is_forwarded = metadata.contains_key(FORWARDED);
+        let someone_else_wrote_it = is_forwarded(&metadata);
         metadata = Map::new();
-        if is_forwarded {
+        if someone_else_wrote_it {
             metadata.insert(FORWARDED.to_owned(), true.into());
         }
     }
@@ -126,10 +126,11 @@ mod tests {
         let frame =
             json!({ "channel": "t", "content": "x", "metadata": { "blob": "y".repeat(MAX_METADATA_BYTES) } });
         assert_eq!(read(&frame.to_string()).unwrap().metadata, Map::new());
-        let mut forwarded = frame;
-        forwarded["metadata"][FORWARDED] = "Bob".into();
-        let kept = json!({ FORWARDED: true });
-        assert_eq!(Value::from(read(&forwarded.to_string()).unwrap().metadata), kept);
+        for (noted, kept) in [(json!("Bob"), json!({ FORWARDED: true })), (json!(false), json!({}))] {
+            let mut forwarded = frame.clone();
+            forwarded["metadata"][FORWARDED] = noted;
+            assert_eq!(Value::from(read(&forwarded.to_string()).unwrap().metadata), kept);
+        }
     }
 
     #[test]

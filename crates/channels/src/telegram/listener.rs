@@ -112,6 +112,6 @@ impl TelegramListener {
         stop: &CancellationToken,
     ) -> Option<()> {
         let Some(message) = incoming::read(update, bot, self.answers_groups) else { return Some(()) };
-        stop.run_until_cancelled(self.inbox.accept(message)).await?.then_some(())
+        stop.run_until_cancelled(self.inbox.accept_repeated(message)).await?.then_some(())
     }
 }

@@ -45,7 +45,7 @@ struct Progress {
 
 /// Previews that are remembered, and for how long: a little longer than an answer may take.
 const MAX_PREVIEWS: usize = 1_000;
-const REMEMBERED_FOR: Duration = Duration::from_secs(900);
+pub(super) const REMEMBERED_FOR: Duration = Duration::from_secs(900);
 
 /// The answers in progress, by the key of the complete reply.
 #[derive(Default)]

@@ -7,10 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::api::{TelegramApi, TelegramError};
-use super::live::{LivePlace, Previews, TelegramLive};
+use super::live::{LivePlace, Previews, REMEMBERED_FOR, TelegramLive};
 use super::outgoing_body::{edit_body, message_body};
 use super::split::{MAX_UNITS, split};
 use super::target::{CHANNEL, TelegramChat};
@@ -31,7 +31,13 @@ pub(super) struct TelegramSender {
     api: Arc<TelegramApi>,
     previews: Arc<Previews>,
     /// How many pieces of a message were sent before one was not, by its key. The next attempt continues there.
-    begun: Mutex<HashMap<String, usize>>,
+    begun: Mutex<HashMap<String, Begun>>,
+}
+
+/// The pieces of a message that were sent, and when the next one was not.
+struct Begun {
+    pieces: usize,
+    since: Instant,
 }
 
 impl TelegramSender {
@@ -82,11 +88,12 @@ impl TelegramSender {
     }
 
     /// Returns whether there is room for it.
-    fn remember_begun(&self, key: &str, sent: usize) -> bool {
+    fn remember_begun(&self, key: &str, pieces: usize) -> bool {
         let mut begun = self.begun.lock();
+        begun.retain(|_, begun| begun.since.elapsed() < REMEMBERED_FOR);
         let has_room = begun.len() < MAX_BEGUN;
         if has_room {
-            begun.insert(key.to_owned(), sent);
+            begun.insert(key.to_owned(), Begun { pieces, since: Instant::now() });
         }
         has_room
     }
@@ -127,7 +134,7 @@ impl MessageSender for TelegramSender {
         if pieces.is_empty() {
             return Err(SendFailure::Invalid("the text is empty".to_owned()));
         }
-        let begun = self.begun.lock().remove(&message.key).unwrap_or(0);
+        let begun = self.begun.lock().remove(&message.key).map_or(0, |begun| begun.pieces);
         for (number, piece) in pieces.into_iter().enumerate().skip(begun) {
             let sent = match number {
                 0 => self.send_first(to, piece, message).await,

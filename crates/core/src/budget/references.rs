@@ -136,7 +136,7 @@ pub(super) fn target<'a>(
     if !is_local(reference) {
         return identities.find(reference);
     }
-    let pointer = reference.trim_start_matches('#');
+    let pointer = reference.strip_prefix('#').unwrap_or_default();
     if pointer.is_empty() {
         return Ok(Some(schema));
     }
@@ -216,6 +216,7 @@ mod tests {
             ("a/..", Err("has a '$ref' that does not begin with '#/'")),
             ("JSON-schema:///", Err("has a '$ref' that does not begin with '#/'")),
             ("#a", Err("has a '$ref' to an '$anchor', which is not supported")),
+            ("##/$defs/a", Err("has a '$ref' to an '$anchor', which is not supported")),
             ("#/%zz", Err("has a '$ref' that is not valid percent-encoding")),
             ("#/$defs/~", Err("has a '$ref' with a '~' that is neither '~0' nor '~1'")),
             ("#/$defs/b%25", Err("has a '$ref' that names two places")),

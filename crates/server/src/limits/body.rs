@@ -55,7 +55,7 @@ impl BodyReader {
         }
     }
 
-    /// Waits for capacity for a large answer that is made of stored data. It counts like a request body.
+    /// Waits for capacity for large stored data, which an answer is made of or a request continues. It counts like a request body.
     pub(crate) async fn hold(&self, peer: Option<PeerKey>, bytes: usize) -> ApiResult<BodyPermit> {
         let bytes = bytes.min(self.max_bytes);
         let mut permit = self.limit.begin(peer, Some(bytes)).await?;

@@ -4,14 +4,11 @@ use hob_core::time::from_microseconds;
 use hob_core::{Moment, RequestSource};
 use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row, clean_name};
 
-use crate::call_page::{CallCursor, CallPage, CallQuery};
+use crate::call_page::{CallCursor, CallPage, CallQuery, MAX_READ_CALLS};
 use crate::call_record::{CallOutcome, CallRecord, tokens_per_second};
 use crate::inference::Energy;
 use crate::savings::Dollars;
 use crate::store::{ExportPage, ExportPosition};
-
-/// Calls that are read for one page. A search that finds fewer matches among them continues with the next page.
-const MAX_READ: usize = 100_000;
 
 /// Calls that an export reads at once.
 const PAGE_CALLS: usize = 1000;
@@ -38,7 +35,7 @@ pub(super) fn call_page(
     transaction: &mut PostgresTransaction<'_>,
     query: &CallQuery,
 ) -> QueryResult<CallPage> {
-    call_page_among(transaction, query, MAX_READ)
+    call_page_among(transaction, query, MAX_READ_CALLS)
 }
 
 /// A page of calls that are found among `most_read`.

@@ -5,13 +5,10 @@ use std::collections::HashSet;
 use rusqlite::{Connection, params};
 
 use super::rows::{Names, page_of};
-use crate::call_page::{CallCursor, CallPage, CallQuery};
+use crate::call_page::{CallCursor, CallPage, CallQuery, MAX_READ_CALLS};
 use crate::call_record::CallRecord;
 use crate::packed::Packed;
 use hob_core::Moment;
-
-/// Calls that are read for one page. A search that finds fewer matches among them continues with the next page.
-const MAX_READ: usize = 100_000;
 
 const PAGES: &str = "
     SELECT last_started, inferences FROM telemetry_page WHERE first_started <= ?1 AND instr(inferences, ?2) > 0
@@ -36,7 +33,7 @@ pub(super) fn call_page(connection: &Connection, query: &CallQuery) -> rusqlite:
         if found.len() >= most && found.last().is_none_or(|oldest| ends < oldest.started) {
             break;
         }
-        if read >= MAX_READ && ends.microseconds() < begin {
+        if read >= MAX_READ_CALLS && ends.microseconds() < begin {
             // All later calls were read. Those that are not later are found again.
             found.retain(|call| call.started > ends);
             let page = CallPage::of(query, found);
