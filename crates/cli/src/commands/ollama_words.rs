@@ -1,6 +1,5 @@
 //! Ollama's commands: each runs the command of Hob that does the same.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -102,14 +101,23 @@ async fn name_engines(running: &mut [InMemory]) -> Result<()> {
     }
     let FoundServer::Server(link) = find_server(&settings::home()?).await else { return Ok(()) };
     let listed: Result<ModelTable, _> = link.request(&ServerRequest::Models { current: String::new() }).await;
-    let engines: BTreeMap<String, String> =
-        listed.map(|table| table.models).unwrap_or_default().into_iter().collect();
-    for InMemory { source, model, .. } in running {
-        if let Some(engine) = engines.get(&model.id).filter(|_| *source == SERVER) {
-            source.clone_from(engine);
+    use_listed_names(running, &listed.map(|table| table.models).unwrap_or_default());
+    Ok(())
+}
+
+/// Gives the models of a server the names of this list of models and engines. Of several engines with a model, the first one answers.
+fn use_listed_names(running: &mut [InMemory], listed: &[(String, String)]) {
+    for InMemory { source, engine, model } in running.iter_mut().filter(|model| model.source == SERVER) {
+        // The server adds a tag to names without one.
+        let known = listed
+            .iter()
+            .find(|(id, _)| *id == model.id)
+            .or_else(|| listed.iter().find(|(id, _)| engine.means(id, &model.id)));
+        if let Some((id, key)) = known {
+            model.id.clone_from(id);
+            source.clone_from(key);
         }
     }
-    Ok(())
 }
 
 fn row(engine: &str, model: &RunningModel, now: u64) -> Vec<String> {
@@ -168,7 +176,7 @@ async fn running_on(source: &str, engine: &Arc<dyn Engine>) -> Result<Vec<InMemo
 async fn stop(name: &str) -> Result<ExitCode> {
     let running = running(&engines().await?).await?;
     let is_meant = |InMemory { engine, model, .. }: &&InMemory| {
-        engine.means(name, &model.id) || find(name).is_some_and(|entry| entry.name == model.id)
+        engine.means(name, &model.id) || find(name).is_some_and(|entry| engine.means(entry.name, &model.id))
     };
     let Some(InMemory { engine, model, .. }) = running.iter().find(is_meant) else {
         bail!("'{name}' is not in memory. 'hob ps' lists the models that are.");
@@ -176,4 +184,34 @@ async fn stop(name: &str) -> Result<ExitCode> {
     engine.unload(&model.id).await.with_context(|| format!("'{name}' stays in memory"))?;
     output::line(format_args!("{} is no longer in memory.", one_line(&model.id)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_config::Config;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn models_of_a_server_have_the_names_of_the_list() {
+        let server = hob_app::running_server(&Config::default(), "http://127.0.0.1:1").expect("an engine");
+        let server: Arc<dyn Engine> = Arc::new(server);
+        let ids = ["tiny:latest", "qwen3:8b", "both", "both:latest", "unknown:latest"];
+        let mut running = ids.map(|id| InMemory {
+            source: SERVER.to_owned(),
+            engine: Arc::clone(&server),
+            model: RunningModel { id: id.to_owned(), ..RunningModel::default() },
+        });
+        let listed = [
+            ("tiny", "embedded"),
+            ("tiny", "vllm"),
+            ("qwen3:8b", "ollama"),
+            ("both", "vllm"),
+            ("both:latest", "ollama"),
+        ];
+        use_listed_names(&mut running, &listed.map(|(id, key)| (id.to_owned(), key.to_owned())));
+        let names = running.each_ref().map(|model| (model.model.id.as_str(), model.source.as_str()));
+        let expected = [listed[0], listed[2], listed[3], listed[4], ("unknown:latest", SERVER)];
+        assert_eq!(names, expected);
+    }
 }

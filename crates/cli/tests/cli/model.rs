@@ -141,13 +141,16 @@ async fn the_default_stays_when_another_model_is_pulled() {
 
 #[tokio::test]
 async fn without_an_engine_there_is_no_list() {
-    let ran = Home::with_engines(&[]).run(&["model", "list", "--json"]).await;
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
-    assert!(
-        ran.stderr.starts_with("error: no engine answers: ollama at http://127.0.0.1:9, "),
-        "{}",
-        ran.stderr
-    );
+    let home = Home::with_engines(&[]);
+    for command in [&["model", "list", "--json"][..], &["run", "nope", "Hello"]] {
+        let ran = home.run(command).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+        assert!(
+            ran.stderr.starts_with("error: no engine answers: ollama at http://127.0.0.1:9, "),
+            "{}",
+            ran.stderr
+        );
+    }
 }
 
 #[tokio::test]

@@ -72,12 +72,14 @@ pub struct UsableModel {
 
 /// Finds a model on the engines. One that none of them has can be downloaded first, if the user agrees; otherwise the exit code.
 pub async fn find_or_download(config: &Config, name: &str) -> Result<Result<UsableModel, ExitCode>> {
-    let found = check_all_engines(config).await.unwrap_or_default();
-    if let Some(usable) = usable(config, name, &found).await {
+    let checked = check_all_engines(config).await;
+    if let Ok(found) = &checked
+        && let Some(usable) = usable(config, name, found).await
+    {
         return Ok(Ok(usable));
     }
     if !is_interactive() && !is_downloadable(name) {
-        return Err(info::not_found(name, &found));
+        return Err(info::not_found(name, &checked?));
     }
     let entry = hob_models::catalogue::find(name);
     let size = entry.map_or_else(String::new, |entry| format!(" ({})", local_models::download_of(entry)));

@@ -116,11 +116,12 @@ async function saveAnswer(chat, turn) {
 function saveLater() {
   clearTimeout(saving.timer);
   saving.timer = setTimeout(saveWhatIsMissing, saving.pause);
-  saving.pause = Math.min(saving.pause * 2, LONGEST_SAVE_PAUSE_MS);
 }
 
 async function saveWhatIsMissing() {
   clearTimeout(saving.timer);
+  // Once for all answers that wait.
+  saving.pause = Math.min(saving.pause * 2, LONGEST_SAVE_PAUSE_MS);
   const tried = [...unsaved];
   for (const [turn, chat] of tried) await saveAnswer(chat, turn);
   if (unsaved.size === 0) saving.pause = FIRST_SAVE_PAUSE_MS;

@@ -293,7 +293,7 @@ async fn port_of(driver: &mut Child) -> u16 {
     while let Some(line) = lines.next_line().await.unwrap() {
         if let Some((_, port)) = line.split_once("started successfully on port ") {
             let port = port.trim_end_matches('.').parse().unwrap();
-            // It ends if it prints more and nobody reads it.
+            // It ends if it prints more than is read.
             tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
             return port;
         }
