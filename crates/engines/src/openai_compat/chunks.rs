@@ -1,7 +1,7 @@
 //! The stream of a conversation or of a text completion: chunks as server-sent events, with `[DONE]` at the end.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta, Usage};
 use serde::Deserialize;
@@ -90,7 +90,7 @@ pub struct ChatChunkDecoder {
     begun: Vec<u32>,
     finished: Vec<u32>,
     /// The answers with an empty reason, which may have ended.
-    unexplained: Vec<u32>,
+    unexplained: BTreeSet<u32>,
     /// The tool calls of each answer.
     calls: HashMap<u32, CallTracker>,
     usage: Option<Usage>,
@@ -104,7 +104,7 @@ impl ChatChunkDecoder {
             answers,
             begun: Vec::new(),
             finished: Vec::new(),
-            unexplained: Vec::new(),
+            unexplained: BTreeSet::new(),
             calls: HashMap::new(),
             usage: None,
             template: None,
@@ -176,9 +176,7 @@ impl ChatChunkDecoder {
         match choice.finish_reason {
             // Some engines write an empty reason into every chunk.
             Some(Text(reason)) if reason.is_empty() => {
-                if !self.unexplained.contains(&index) {
-                    self.unexplained.push(index);
-                }
+                self.unexplained.insert(index);
             }
             Some(Text(reason)) => {
                 self.finished.push(index);
