@@ -73,7 +73,7 @@ pub const TEXT_ANSWERS: usize = 1_024;
 
 pub const EMBEDDING_INPUTS: usize = 2_048;
 /// Inputs of Ollama's `/api/embed`, whose clients send all texts at once. An engine gets them in several requests.
-pub const OLLAMA_EMBEDDING_INPUTS: usize = 16 * EMBEDDING_INPUTS;
+pub const OLLAMA_EMBEDDING_INPUTS: usize = 4 * EMBEDDING_INPUTS;
 /// Tokens of all inputs together, where they are sent as numbers.
 pub const EMBEDDING_TOKENS: usize = 4_000_000;
 

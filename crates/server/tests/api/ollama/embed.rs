@@ -113,7 +113,7 @@ async fn what_is_wrong_is_named() {
         (json!({ "input": 7 }), "input: expected a string or an array of strings"),
         (json!({ "input": ["a", ""] }), "input[1] is empty"),
         (json!({ "input": "a", "dimensions": 0 }), "dimensions must be a positive number, got 0"),
-        (json!({ "input": vec!["a"; 32_769] }), "input has 32,769 inputs; the limit is 32,768"),
+        (json!({ "input": vec!["a"; 8_193] }), "input has 8,193 inputs; the limit is 8,192"),
         (json!({ "input": "a", "model": "" }), "model is required: the name of a model, or 'default'"),
     ] {
         let mut body = json!({ "model": "e" });
