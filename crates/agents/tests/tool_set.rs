@@ -174,6 +174,65 @@ fn a_schema_of_a_server_that_would_be_followed_without_end_is_refused() {
     assert_eq!(tool_set.specs().count(), 4);
 }
 
+#[test]
+fn schemas_of_usual_servers_are_accepted() {
+    let mut tool_set = tool_set();
+    let schemas = [
+        json!({}),
+        json!(true),
+        // As pydantic writes them.
+        json!({
+            "type": "object",
+            "properties": {
+                "id": { "type": "string" },
+                "filter": { "anyOf": [{ "$ref": "#/$defs/Filter" }, { "type": "null" }], "default": null },
+            },
+            "$defs": {
+                "Filter": {
+                    "type": "object",
+                    "properties": {
+                        "and": { "type": "array", "items": { "$ref": "#/$defs/Filter" } },
+                        "not": { "$ref": "#/$defs/Filter" },
+                        "value": { "$ref": "#/$defs/Any" },
+                    },
+                },
+                "Any": { "anyOf": [
+                    { "type": ["string", "number", "boolean", "null"] },
+                    { "type": "array", "items": { "$ref": "#/$defs/Any" } },
+                    { "type": "object", "additionalProperties": { "$ref": "#/$defs/Any" } },
+                ] },
+            },
+        }),
+        // As zod writes them: references lead to the place where a schema occurs first.
+        json!({
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object",
+            "properties": {
+                "from": { "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] },
+                "to": { "$ref": "#/properties/from" },
+                "cc": { "type": "array", "items": { "$ref": "#/properties/from/properties/name" } },
+            },
+            "additionalProperties": false,
+        }),
+        json!({
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "$ref": "#/definitions/Map%3Cstring%3E",
+            "definitions": { "Map<string>": { "type": "object", "additionalProperties": { "type": "string" } } },
+        }),
+        json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": "https://example.org/tool",
+            "type": "object",
+            "properties": { "x": { "$ref": "#/$defs/x" } },
+            "$defs": { "x": true },
+        }),
+    ];
+    for (at, schema) in schemas.into_iter().enumerate() {
+        let tool = Counter::with_schema(&format!("usual_{at}"), Reach::Pure, schema);
+        assert_eq!(tool_set.add_foreign(tool), Ok(()), "{at}");
+    }
+}
+
 #[tokio::test]
 async fn arguments_that_do_not_fit_never_reach_the_tool() {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });

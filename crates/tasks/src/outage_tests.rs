@@ -274,6 +274,53 @@ async fn an_outage_does_not_interrupt_active_runs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_run_whose_process_has_ended_is_recorded_one_lease_after_an_outage() {
+    let (scheduler, store, start) = scheduler(false);
+    scheduler.start();
+    let task = NewTask::new("p", ScheduleType::Interval, "86400", Permit::up_to(Reach::Act));
+    let task = scheduler.tasks().create(task).await.unwrap();
+    let lease = SchedulerOptions::default().lease;
+    let gone = Claimant { owner: "gone".into(), lease, grace: lease };
+    store.inner.claim_now(&task.id, start, &gone).unwrap().unwrap();
+    pass(5).await;
+    store.set_away(true);
+    // A poll takes place every minute.
+    pass(65).await;
+    store.set_away(false);
+    let outcome = async || scheduler.tasks().runs(&task.id, 10).await.unwrap()[0].outcome;
+    pass(10).await;
+    assert_eq!(outcome().await, None, "its process may still renew the lease");
+    pass(30).await;
+    assert_eq!(outcome().await, Some(RunOutcome::Interrupted));
+}
+
+/// Neither scheduler polls during the outage.
+#[tokio::test(start_paused = true)]
+async fn an_outage_between_two_polls_does_not_interrupt_runs_of_other_processes() {
+    let (store, tasks, _) = unreliable();
+    let engine = || Arc::new(SlowEngine(ScriptedEngine::saying(&["done"])));
+    let schedulers = [scheduler_of(tasks.clone(), engine()), scheduler_of(tasks.clone(), engine())];
+    let mut running = Vec::new();
+    for scheduler in &schedulers {
+        let task = create(scheduler).await;
+        scheduler.run_now(&task.id).await.unwrap();
+        running.push(task.id);
+    }
+    store.set_away(true);
+    // Renewals are tried every six seconds, so none happens between the end of the outage and the next call.
+    pass(93).await;
+    store.set_away(false);
+    let next = create(&schedulers[0]).await;
+    schedulers[0].run_now(&next.id).await.unwrap();
+    pass(600).await;
+    for id in &running {
+        let runs = tasks.runs(id, 10).await.unwrap();
+        let outcomes: Vec<Option<RunOutcome>> = runs.iter().map(|run| run.outcome).collect();
+        assert_eq!(outcomes, [Some(RunOutcome::Succeeded)], "{runs:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lease_that_expired_does_not_interrupt_a_run_of_the_same_process() {
     let (store, tasks, _) = unreliable();
     let scheduler = scheduler_of(tasks.clone(), Arc::new(SlowEngine(ScriptedEngine::saying(&["done"]))));

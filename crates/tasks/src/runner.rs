@@ -8,6 +8,8 @@ use hob_core::{
     AgentPreference, Ask, Caller, Event, EventBus, FinishReason, GenerateRequest, MemoryUse, Message,
     NOT_READ, RequestSource, Role, RunEvents, TOOLS_OF_SEVERAL_SOURCES, TextSink, ToolResult, with_sources,
 };
+use parking_lot::Mutex;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::live_runs::LiveRuns;
@@ -37,6 +39,8 @@ pub(crate) struct Runner {
     pub(crate) service: TaskService,
     pub(crate) claimant: Claimant,
     pub(crate) live: LiveRuns,
+    /// When the database was last found to be away.
+    pub(crate) away_at: Mutex<Option<Instant>>,
 }
 
 /// How a run outside the schedule differs from one at its time.
@@ -170,6 +174,17 @@ impl Runner {
         }
     }
 
+    /// Notes that the database is away.
+    pub(crate) fn note_outage(&self) {
+        *self.away_at.lock() = Some(Instant::now());
+    }
+
+    /// How long the leases of other processes may still be expired only because the database was away.
+    pub(crate) fn outage_left(&self) -> Option<Duration> {
+        let away_at = (*self.away_at.lock())?;
+        self.claimant.lease.checked_sub(away_at.elapsed()).filter(|left| !left.is_zero())
+    }
+
     /// Renews the lease. Returns only when the run must stop.
     async fn keep_lease(&self, run: &TaskRun) -> RunResult {
         loop {
@@ -179,7 +194,10 @@ impl Runner {
                 Ok(Renewal::Held) => self.live.note_renewal(run.id),
                 Ok(Renewal::Cancelled) => return cancelled(),
                 Ok(Renewal::Lost) => return interrupted("its lease expired"),
-                Err(error) => tracing::warn!(task = %run.task_id, %error, "cannot renew the lease of a run"),
+                Err(error) => {
+                    self.note_outage();
+                    tracing::warn!(task = %run.task_id, %error, "cannot renew the lease of a run");
+                }
             }
         }
     }
@@ -187,7 +205,7 @@ impl Runner {
     /// Stores the result, also if the database is away for a while: a lost result looks like an interrupted run, which may be
     /// repeated. After a lease without the database, another process has recorded the run as interrupted.
     async fn record_result(&self, run: &TaskRun, end: &RunResult, now: jiff::Timestamp) {
-        let began = tokio::time::Instant::now();
+        let began = Instant::now();
         let mut is_repeated = false;
         loop {
             let (id, end, claimant) = (run.id, end.clone(), self.claimant.clone());

@@ -92,8 +92,6 @@ struct Shared {
     keys: Arc<RunningKeys>,
     /// The runs outside the schedule, which need no slot.
     manual: Arc<ManualRuns>,
-    /// Until when leases may have expired only because the database was away.
-    outage_ends: Mutex<Option<Instant>>,
 }
 
 impl Scheduler {
@@ -107,13 +105,14 @@ impl Scheduler {
             grace: options.poll_interval.saturating_mul(2).max(Duration::from_secs(60)),
         };
         let most = options.max_concurrent.clamp(1, Semaphore::MAX_PERMITS);
+        let live = LiveRuns::default();
+        let runner = Runner { ask, bus, service: tasks, claimant, live, away_at: Mutex::default() };
         let shared = Shared {
-            runner: Arc::new(Runner { ask, bus, service: tasks, claimant, live: LiveRuns::default() }),
+            runner: Arc::new(runner),
             options,
             slots: Arc::new(Semaphore::new(most)),
             keys: Arc::default(),
             manual: Arc::default(),
-            outage_ends: Mutex::default(),
         };
         Scheduler {
             shared: Arc::new(shared),
@@ -244,7 +243,8 @@ impl Shared {
             Ok::<_, TaskError>(NextPoll { time, expected: Expected::At(due) })
         };
         let rest = rest.await?;
-        Ok(match clock.until_steady(Instant::now()) {
+        let until_trusted = clock.until_steady(Instant::now()).into_iter().chain(self.runner.outage_left());
+        Ok(match until_trusted.min() {
             Some(left) => NextPoll { time: rest.time.min(left.max(MIN_POLL_INTERVAL)), ..rest },
             None => rest,
         })
@@ -264,7 +264,7 @@ impl Shared {
                 if !failures.has_failed() {
                     tracing::warn!(error = %with_cause(&error), "cannot read the tasks; Hob keeps trying");
                 }
-                *self.outage_ends.lock() = Some(Instant::now() + self.options.lease);
+                self.runner.note_outage();
                 let time = failures.next_delay().min(self.options.poll_interval);
                 NextPoll { time, expected: Expected::Nothing }
             }
@@ -335,7 +335,7 @@ impl Shared {
             let may_be_more = !except.is_empty();
             let mut claimed = self.claim_due(except, now, limit.min(room - begun)).await?;
             if claimed.is_empty() && may_be_more {
-                // Nobody else waits.
+                // No task of another key waits.
                 claimed = self.claim_due(Vec::new(), now, room - begun).await?;
             }
             if claimed.is_empty() {
@@ -377,7 +377,7 @@ impl Shared {
     /// Records runs as interrupted whose process has ended. After an outage of the database, other processes first have time to
     /// renew the leases of their runs. Runs of this process are known to be active.
     async fn expire_leases(&self) -> Result<(), TaskError> {
-        if self.outage_ends.lock().is_some_and(|ends| Instant::now() < ends) {
+        if self.runner.outage_left().is_some() {
             return Ok(());
         }
         let (now, lease, claimant) =

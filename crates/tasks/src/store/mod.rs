@@ -37,7 +37,7 @@ pub trait TaskStore: Send + Sync {
     }
 
     /// Inserts a task of a key. Returns `false`, and inserts nothing, if the key has `most` tasks that have not ended. Of those that
-    /// have, only the newest `most` are kept.
+    /// have, only the newest `most` are kept, and those that still run.
     fn insert_of_key(&self, task: &Task, key: &str, most: usize) -> DbResult<bool>;
 
     /// All or none.

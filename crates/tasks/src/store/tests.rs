@@ -419,12 +419,23 @@ fn a_key_has_a_limited_number_of_tasks(new: NewStore) {
     change("a", TaskChange::Pause);
     assert!(!insert("ana", "c"), "a paused task is open");
     assert!(insert("ben", "other"), "each key has its own");
+    // A run that is still active when its task is cancelled, and that does not make the task newer.
+    let b = of_key("ana", "b");
+    let running = tasks.claim_now(&b.id, b.created_at, &claimant("a")).expect("claimed").expect("free");
     // Ended tasks do not count, and the oldest of them make room.
-    for (open, id) in [("a", "c"), ("b", "d"), ("c", "e"), ("d", "f")] {
+    let replace = |open: &str, id: &str| {
         change(open, TaskChange::Cancel);
         assert!(insert("ana", id), "{id}");
+    };
+    let left = || -> Vec<&'static str> {
+        let ids = ["a", "b", "c", "d", "e", "f", "g", "owner", "longer", "other"];
+        ids.into_iter().filter(|id| there(id)).collect()
+    };
+    for (open, id) in [("a", "c"), ("b", "d"), ("c", "e"), ("d", "f")] {
+        replace(open, id);
     }
-    let ids = ["a", "b", "c", "d", "e", "f", "owner", "longer", "other"];
-    let left: Vec<&str> = ids.into_iter().filter(|id| there(id)).collect();
-    assert_eq!(left, ["c", "d", "e", "f", "owner", "longer", "other"]);
+    assert_eq!(left(), ["b", "c", "d", "e", "f", "owner", "longer", "other"]);
+    finish(&*tasks, &running, &success(), after(400));
+    replace("e", "g");
+    assert_eq!(left(), ["d", "e", "f", "g", "owner", "longer", "other"]);
 }

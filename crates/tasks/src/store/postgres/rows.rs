@@ -85,7 +85,8 @@ pub(super) fn insert_of_key(
     transaction.execute(
         "DELETE FROM task WHERE id IN (
              SELECT id FROM task WHERE strpos(permit, $1) > 0 AND status IN ('completed', 'cancelled')
-             ORDER BY coalesce(last_run, created_at) DESC, id OFFSET $2)",
+             ORDER BY coalesce(last_run, created_at) DESC, id COLLATE \"C\" OFFSET $2)
+         AND NOT EXISTS (SELECT 1 FROM task_run WHERE task_id = task.id AND finished_at IS NULL)",
         &[&permit, &most],
     )?;
     insert_all(transaction, std::slice::from_ref(task))?;

@@ -60,7 +60,8 @@ pub(super) fn insert_of_key(
     connection.execute(
         "DELETE FROM task WHERE id IN (
              SELECT id FROM task WHERE instr(permit, ?1) > 0 AND status IN ('completed', 'cancelled')
-             ORDER BY coalesce(last_run, created_at) DESC, id LIMIT -1 OFFSET ?2)",
+             ORDER BY coalesce(last_run, created_at) DESC, id LIMIT -1 OFFSET ?2)
+         AND NOT EXISTS (SELECT 1 FROM task_run WHERE task_id = task.id AND finished_at IS NULL)",
         params![permit, most],
     )?;
     insert(connection, task)?;
