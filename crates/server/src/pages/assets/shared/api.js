@@ -10,7 +10,9 @@ async function askServer(path, options = {}) {
       ...options,
       headers: { ...keyHeaders(), ...options.headers },
     });
-    // Another key was entered meanwhile; that one was not refused.
+    // A change does not wait: it may be the replacement.
+    if (answer.status === 401 && options.method === undefined) await keyReplacement;
+    // There is another key now; that one was not refused.
     if (answer.status === 401 && apiKey() !== null && apiKey() !== key) return askServer(path, options);
     return { status: answer.status, body: await answer.json().catch(() => null) };
   } catch {

@@ -5,6 +5,9 @@ const KEY = "hob-api-key";
 // If the browser forbids storage, the key lives as long as the page.
 let heldKey = null;
 
+// The last replacement of the key. What is refused while the key is replaced waits for the new one.
+let keyReplacement = Promise.resolve();
+
 function apiKey() {
   try {
     return sessionStorage.getItem(KEY) ?? heldKey;

@@ -69,6 +69,7 @@ async function listenLive() {
   if (document.hidden) return loadWithoutStream();
   const own = liveStream.controller = new AbortController();
   const isCurrent = () => liveStream.controller === own;
+  const key = apiKey();
   let silence = 0;
   const noteLife = () => {
     clearTimeout(silence);
@@ -79,7 +80,9 @@ async function listenLive() {
     const answer = await fetch("pages/live", {
       cache: "no-store", credentials: "same-origin", headers: keyHeaders(), signal: own.signal,
     });
+    if (answer.status === 401) await keyReplacement;
     if (!isCurrent()) return;
+    if (answer.status === 401 && apiKey() !== null && apiKey() !== key) return listenLive();
     // Not for this caller, or only with a key. The key form starts it again.
     if ([401, 403].includes(answer.status)) {
       showLost(false);

@@ -176,7 +176,8 @@ async function rotate(key) {
   if (hours === null) return;
   const own = apiKey();
   const sent = post(`${pathOf(key)}/rotate`, { overlap: Math.round(hoursOf(hours) * HOUR_S) });
-  const rotated = await change(sent.then((answer) => continueWithOwn(own, answer)), "");
+  keyReplacement = sent.then((answer) => continueWithOwn(own, answer));
+  const rotated = await change(keyReplacement, "");
   if (rotated !== null) showSecret(rotated);
 }
 
