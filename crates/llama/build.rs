@@ -183,6 +183,13 @@ const PATCHES: [Patch; 23] = [
         "args.get_pos(1)->val_int != 0 && args.get_pos(1)->val_int != -1 ? \
          args.get_pos(0)->val_int % args.get_pos(1)->val_int == 0 : args.get_pos(1)->val_int == -1;",
     ),
+    // Rules have names with those of callers' tools and fields. std::regex calls itself for each character of such a name.
+    (
+        "peg-parser.cpp",
+        "    static const std::regex invalid_rule_chars_re(\"[^a-zA-Z0-9-]+\");\n    return std::regex_replace(name, invalid_rule_chars_re, \"-\");\n",
+        1,
+        "    return hob::rule_name(name);\n",
+    ),
     // The parser of answers is recursive. Grammars can be those of calls alone.
     ("peg-parser.cpp", "    // Execute parser\n", 1, "    hob::step();\n"),
     (

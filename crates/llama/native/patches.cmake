@@ -57,7 +57,7 @@ if(PROJECT_NAME STREQUAL "llama.cpp")
     hob_patch(unicode.cpp
         "it(text.begin() + start, text.begin() + start + offset, expr);"
         "it(hob_at(text, start), hob_at(text, start + offset), expr);")
-    # Nobody reads the scores of the words of a text to embed. They would take gigabytes with a large vocabulary.
+    # The scores of the words of a text to embed are never read. They would take gigabytes with a large vocabulary.
     hob_patch(llama-context.cpp
         "bool has_logits     = true;"
         "bool has_logits     = !cparams.embeddings || cparams.pooling_type == LLAMA_POOLING_TYPE_NONE;")

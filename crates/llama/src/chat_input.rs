@@ -219,16 +219,42 @@ fn message_value(message: &Message, control: &ControlTokens) -> Value {
     value
 }
 
-/// The arguments of a call as JSON, marked. As they were written, if nothing in them can differ from what a template reads: an
-/// escape can hide a control token, and so can a field that occurs twice.
+/// The arguments of a call as JSON, marked. All but the marked texts stays as it was written, so that a prompt begins like the one
+/// before. Fields that occur twice are all marked: it makes no difference which one a template reads.
 fn call_arguments(written: &str, control: &ControlTokens) -> String {
-    let read = serde_json::from_str::<Value>(written);
-    let is_json = read.is_ok();
     // A model may have written something else.
-    let value = read.unwrap_or_else(|_| Value::from(written));
-    let marked = control.mark_arguments(value.clone());
-    let is_plain = !written.contains('\\') && matches!(control.mark(written), Cow::Borrowed(_));
-    if is_json && is_plain && marked == value { written.to_owned() } else { marked.to_string() }
+    if serde_json::from_str::<Value>(written).is_err() {
+        return Value::from(control.mark(written)).to_string();
+    }
+    let mut arguments = String::with_capacity(written.len());
+    let mut rest = written;
+    while let Some(start) = rest.find('"') {
+        arguments.push_str(&rest[..start]);
+        let (string, after) = rest[start..].split_at(string_length(&rest[start..]));
+        arguments.push_str(&marked_string(string, control));
+        rest = after;
+    }
+    arguments.push_str(rest);
+    arguments
+}
+
+/// The length of the JSON string that a text begins with.
+fn string_length(text: &str) -> usize {
+    let mut is_escaped = false;
+    let end = text.bytes().skip(1).position(|byte| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    });
+    end.map_or(text.len(), |end| end + 2)
+}
+
+/// A JSON string, marked. An escape can hide a control token, so its text decides.
+fn marked_string<'a>(string: &'a str, control: &ControlTokens) -> Cow<'a, str> {
+    match serde_json::from_str::<String>(string).as_deref().map(|text| control.mark_name(text)) {
+        Ok(Cow::Owned(marked)) => Cow::Owned(Value::from(marked).to_string()),
+        Ok(Cow::Borrowed(_)) | Err(_) => Cow::Borrowed(string),
+    }
 }
 
 /// The messages with the system message merged into the first user message.
@@ -296,6 +322,7 @@ mod tests {
             r#"{"\u003c|end|>": 1}"#,
             r#"{"|end|": 1}"#,
             r#"{"a": "<|e", "b": "<|end|>"}"#,
+            r#"{"b": "\\", "a": "\"<|end|\u003e"}"#,
         ] {
             let none: [String; 0] = [];
             assert_eq!(tokens(source, &[called("f", arguments)]), none, "{arguments}");
@@ -303,12 +330,33 @@ mod tests {
     }
 
     #[test]
-    fn arguments_stay_as_they_were_written_if_nothing_in_them_is_marked() {
+    fn arguments_stay_as_they_were_written_but_for_marks() {
         let control = control();
-        let plain = r#"{"b" : [1, 2],  "a": "x < y"}"#;
-        assert_eq!(call_arguments(plain, &control), plain);
-        assert_eq!(call_arguments(r#"{"a": "<|end|>", "a": 1}"#, &control), r#"{"a":1}"#);
+        for plain in [
+            r#"{"b" : [1, 2],  "a": "x < y"}"#,
+            r#"{"code": "print(\"a\\n\")\n", "path": "a\/b", "name": "Zo\u00eb"}"#,
+            r#"{"a": 1.10, "b": 1e5, "c": -0, "d": 123456789012345678901234567890, "a": 2}"#,
+            "{}",
+            " [] ",
+            "null",
+        ] {
+            assert_eq!(call_arguments(plain, &control), plain);
+        }
+        let mark = |text: &str| control.mark(text).into_owned();
+        let end = mark("<|end|>");
+        assert_eq!(
+            call_arguments(r#"{"b" : "\u003c|end|>",  "a": "\\\"<|end|>", "a": 1.0}"#, &control),
+            format!(r#"{{"b" : "{end}",  "a": "\\\"{end}", "a": 1.0}}"#)
+        );
+        assert_eq!(
+            call_arguments(r#"{"|end|": "|end|"}"#, &control),
+            format!(r#"{{"{0}": "{0}"}}"#, control.mark_name("|end|"))
+        );
         assert_eq!(call_arguments("not JSON", &control), r#""not JSON""#);
+        assert_eq!(
+            call_arguments(r#"{"a": "<|end|>"#, &control),
+            json!(mark(r#"{"a": "<|end|>"#)).to_string()
+        );
     }
 
     #[test]

@@ -37,14 +37,6 @@ pub(crate) struct ControlTokens {
     longest: usize,
 }
 
-/// Who chose the names of fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FieldNames {
-    /// A format, so that templates look for them.
-    Known,
-    Caller,
-}
-
 /// A span of a marked text, without the marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TextSpan {
@@ -111,62 +103,47 @@ impl ControlTokens {
 
     /// Marks all text in a value, including field names.
     pub(crate) fn mark_value(&self, value: Value) -> Value {
-        self.marked(value, FieldNames::Known)
+        match value {
+            Value::String(text) => match self.mark(&text) {
+                Cow::Owned(marked) => Value::String(marked),
+                Cow::Borrowed(_) => Value::String(text),
+            },
+            Value::Array(values) => values.into_iter().map(|value| self.mark_value(value)).collect(),
+            Value::Object(fields) => Value::Object(self.mark_fields(fields)),
+            other => other,
+        }
     }
 
-    /// The same for a value in which all fields are the caller's.
-    pub(crate) fn mark_arguments(&self, value: Value) -> Value {
-        self.marked(value, FieldNames::Caller)
-    }
-
+    /// The same for fields that a format names, so that templates look for them.
     pub(crate) fn mark_fields(&self, fields: Map<String, Value>) -> Map<String, Value> {
-        fields.into_iter().map(|(name, value)| self.marked_field(name, value, FieldNames::Known)).collect()
+        fields.into_iter().map(|(name, value)| self.marked_field(name, value)).collect()
     }
 
-    /// Marks what belongs to names.
+    /// The same for fields that the caller names.
     pub(crate) fn mark_named(&self, fields: Map<String, Value>) -> Map<String, Value> {
         let field =
             |(name, value): (String, Value)| (self.mark_name(&name).into_owned(), self.mark_value(value));
         fields.into_iter().map(field).collect()
     }
 
-    fn marked(&self, value: Value, fields: FieldNames) -> Value {
-        match value {
-            Value::String(text) => match self.mark(&text) {
-                Cow::Owned(marked) => Value::String(marked),
-                Cow::Borrowed(_) => Value::String(text),
-            },
-            Value::Array(values) => values.into_iter().map(|value| self.marked(value, fields)).collect(),
-            Value::Object(named) => Value::Object(
-                named.into_iter().map(|(name, value)| self.marked_field(name, value, fields)).collect(),
-            ),
-            other => other,
-        }
-    }
-
-    fn marked_field(&self, name: String, value: Value, fields: FieldNames) -> (String, Value) {
+    fn marked_field(&self, name: String, value: Value) -> (String, Value) {
         let value = match (name.as_str(), value) {
             ("name", Value::String(text)) => Value::String(self.mark_name(&text).into_owned()),
             // The fields of a schema, and those of them that must be there.
-            ("properties", Value::Object(named)) => Value::Object(
-                named
-                    .into_iter()
-                    .map(|(name, value)| (self.mark_name(&name).into_owned(), self.marked(value, fields)))
-                    .collect(),
-            ),
+            ("properties", Value::Object(named)) => Value::Object(self.mark_named(named)),
             ("required", Value::Array(names)) => names
                 .into_iter()
                 .map(|one| match one {
                     Value::String(name) => Value::String(self.mark_name(&name).into_owned()),
-                    other => self.marked(other, fields),
+                    other => self.mark_value(other),
                 })
                 .collect(),
-            (_, value) => self.marked(value, fields),
+            (_, value) => self.mark_value(value),
         };
         // No format has fields with other characters.
         let is_usual =
             name.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '_' | '$' | '-'));
-        let name = match fields == FieldNames::Known && is_usual {
+        let name = match is_usual {
             true => self.mark(&name).into_owned(),
             false => self.mark_name(&name).into_owned(),
         };
@@ -410,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_schemas_and_arguments_are_marked_but_not_the_fields_of_a_format() {
+    fn names_in_schemas_are_marked_but_not_the_fields_of_a_format() {
         let tokens = ControlTokens::new(["<s>", "<name>", "<|end|>"].map(str::to_owned));
         let tool = json!({"type": "function", "function": {"name": "s", "parameters": {
             "type": "object",
@@ -424,10 +401,6 @@ mod tests {
             "required": [mark("name")],
         }}});
         assert_eq!(tokens.mark_value(tool), marked);
-        assert_eq!(
-            tokens.mark_arguments(json!({"s": {"name": 1}})),
-            json!({(mark("s")): {(mark("name")): 1}})
-        );
     }
 
     proptest! {

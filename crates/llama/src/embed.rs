@@ -32,9 +32,9 @@ impl<'model> Embedder<'model> {
         self.waiting.is_empty()
     }
 
-    /// Whether its context must be created for the next request.
+    /// Whether its context must be created for a request that a caller still waits for.
     pub(crate) fn needs_context(&self) -> bool {
-        self.context.is_none() && !self.is_idle()
+        self.context.is_none() && self.waiting.iter().any(|running| !running.job.reply.is_closed())
     }
 
     /// Refuses the requests that wait.

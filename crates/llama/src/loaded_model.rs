@@ -16,7 +16,7 @@ use crate::backends::backend;
 use crate::batch_plan::{CARD_STEP, STEP, StepSize};
 use crate::chat::ChatTemplate;
 use crate::context_size::ContextSize;
-use crate::control_tokens::ControlTokens;
+use crate::control_tokens::{ControlTokens, Origin};
 use crate::devices::Offload;
 use crate::error::{bad_request, unusable};
 use crate::grammar::{GrammarError, Spelling, Vocabulary};
@@ -337,6 +337,26 @@ impl LoadedModel {
     pub(crate) fn tokens_of_words(&self, text: &str, add_special: bool) -> Vec<i32> {
         let tokens = self.model.vocab().tokenize(text.as_bytes(), add_special, false);
         tokens.into_iter().map(|token| token.0).collect()
+    }
+
+    /// The tokens of a marked text, in which only the control tokens of the template are tokens.
+    pub(crate) fn tokens_of_marked(&self, marked: &str, add_special: bool) -> Vec<i32> {
+        let vocab = self.model.vocab();
+        let mut tokens: Vec<i32> = Vec::new();
+        for (at, span) in self.control.spans(marked).iter().enumerate() {
+            let add_special = add_special && at == 0;
+            let removes = |token: &i32| vocab.attr(LlamaToken(*token)).contains(LlamaTokenAttr::RStrip);
+            let read = match span.origin {
+                Origin::Template => self.tokens(&span.text, add_special),
+                // Some control tokens remove the blanks after them.
+                Origin::User if tokens.last().is_some_and(removes) => {
+                    self.tokens_of_words(span.text.trim_ascii_start(), add_special)
+                }
+                Origin::User => self.tokens_of_words(&span.text, add_special),
+            };
+            tokens.extend(read);
+        }
+        tokens
     }
 
     /// The tokens of text with control tokens.

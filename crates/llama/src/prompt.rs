@@ -10,7 +10,7 @@ use hob_core::{
 use crate::chat::AnswerFormat;
 use crate::chat_input::ChatInput;
 use crate::constraint::{self, CallPlan, Constraint};
-use crate::control_tokens::{self, Origin};
+use crate::control_tokens;
 use crate::error::{bad_request, context_exceeded, unsupported};
 use crate::loaded_model::{LoadedModel, Template};
 use crate::media::{self, EncodedMedia, MediaPart, PlacedVectors};
@@ -289,13 +289,5 @@ fn tokenize(loaded: &LoadedModel, text: &str, begins: bool) -> Vec<i32> {
     if !control_tokens::is_marked(text) {
         return loaded.tokens(text, !written);
     }
-    let spans = loaded.control.spans(text);
-    let tokens = spans.iter().enumerate().flat_map(|(at, span)| {
-        let add_special = at == 0 && !written;
-        match span.origin {
-            Origin::Template => loaded.tokens(&span.text, add_special),
-            Origin::User => loaded.tokens_of_words(&span.text, add_special),
-        }
-    });
-    tokens.collect()
+    loaded.tokens_of_marked(text, !written)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hob_core::{AnswerWarning, CompletionRequest, EngineError, GenerateRequest, Image};
+use hob_core::{AnswerWarning, CompletionRequest, EngineError, GenerateRequest, Image, Message};
 
 use crate::constraint::schema_field;
 use crate::error::interrupted;
@@ -31,15 +31,16 @@ impl Question {
 
     /// The approximate size.
     fn bytes(&self) -> usize {
-        match self {
+        let (texts, stops): (usize, _) = match self {
             Question::Conversation(request) => {
-                request.messages.iter().map(|message| message.content.text().len()).sum()
+                (request.messages.iter().map(message_bytes).sum(), &request.sampling.stop)
             }
             Question::Text(request) => {
                 let suffix = request.suffix.as_ref().map_or(0, String::len);
-                suffix + request.prompt.text().map_or(0, str::len)
+                (suffix + request.prompt.text().map_or(0, str::len), &request.sampling.stop)
             }
-        }
+        };
+        texts + stops.iter().map(String::len).sum::<usize>()
     }
 
     fn schema_field(&self) -> Option<&'static str> {
@@ -103,6 +104,11 @@ pub(crate) async fn encode_files(
         Ok((marked.request, files))
     })
     .await
+}
+
+fn message_bytes(message: &Message) -> usize {
+    let arguments: usize = message.tool_calls.iter().map(|call| call.arguments.len()).sum();
+    arguments + message.content.text().len()
 }
 
 /// Ends the work on another thread when its caller no longer waits for it.

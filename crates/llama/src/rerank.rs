@@ -3,7 +3,7 @@
 use hob_core::{EngineError, RelevanceScore, RerankRequest, Reranking};
 use llama_cpp_2::token::LlamaToken;
 
-use crate::control_tokens::{Origin, is_marked};
+use crate::control_tokens::is_marked;
 use crate::error::{context_exceeded, unsupported};
 use crate::loaded_model::LoadedModel;
 
@@ -55,10 +55,7 @@ fn templated(loaded: &LoadedModel, text: &str) -> Vec<i32> {
     let known = |token: LlamaToken, wanted: bool| Some(token.0).filter(|token| wanted && *token >= 0);
     let begin = known(vocab.bos(), vocab.should_add_bos());
     let end = known(vocab.eos(), vocab.should_add_eos());
-    let words = loaded.control.spans(text).into_iter().flat_map(|span| match span.origin {
-        Origin::Template => loaded.tokens(&span.text, false),
-        Origin::User => loaded.tokens_of_words(&span.text, false),
-    });
+    let words = loaded.tokens_of_marked(text, false);
     begin.into_iter().chain(words).chain(end).collect()
 }
 
@@ -92,24 +89,46 @@ mod tests {
 
     use hob_models::ModelDirectory;
     use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
+    use tempfile::TempDir;
 
     use super::*;
     use crate::options::{GpuLayers, LlamaOptions};
 
+    /// The model of the tests with other metadata.
+    fn load(entries: &[(&str, MetadataValue<'_>)]) -> (TempDir, LoadedModel) {
+        let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
+        let dir = TempDir::new().expect("a directory");
+        copy_with_metadata(Path::new(&file), &dir.path().join("model.gguf"), entries).expect("a copy");
+        let stored = ModelDirectory::new(dir.path()).find("model").expect("a list").expect("the model");
+        let options =
+            LlamaOptions { threads: 1, gpu_layers: GpuLayers::Count(0), ..LlamaOptions::new(dir.path()) };
+        let loaded = LoadedModel::load_file(&stored, &stored.path, &options).expect("a model");
+        (dir, loaded)
+    }
+
+    #[test]
+    fn marks_change_no_token_of_usual_texts() {
+        let (_dir, loaded) = load(&[]);
+        let prompt =
+            |text: &str| format!("<|im_start|>user\n{text}<|im_end|>\n<|im_start|>\n {text}<|im_end|>\n");
+        for text in ["> a quote", "Is 1 <", "> 1 <", "[x](y) | <b>", "if (a<b) {", "é ><", "user_name.x-y"] {
+            let marked = prompt(&loaded.control.mark(text));
+            assert_eq!(
+                loaded.tokens_of_marked(&marked, false),
+                loaded.tokens(&prompt(text), false),
+                "{text}"
+            );
+        }
+    }
+
     #[test]
     fn questions_and_documents_never_become_control_tokens() {
-        let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
-        let dir = tempfile::tempdir().expect("a directory");
         let template = "<|im_start|>{query}{document}<|im_end|>";
         let entries = [
             ("llama.pooling_type", MetadataValue::Number(4)),
             ("tokenizer.chat_template.rerank", MetadataValue::Text(template)),
         ];
-        copy_with_metadata(Path::new(&file), &dir.path().join("model.gguf"), &entries).expect("a copy");
-        let stored = ModelDirectory::new(dir.path()).find("model").expect("a list").expect("the model");
-        let options =
-            LlamaOptions { threads: 1, gpu_layers: GpuLayers::Count(0), ..LlamaOptions::new(dir.path()) };
-        let loaded = LoadedModel::load_file(&stored, &stored.path, &options).expect("a model");
+        let (_dir, loaded) = load(&entries);
         let control = |text: &str| match loaded.tokens(text, false)[..] {
             [token] => token,
             ref other => panic!("{text} is {other:?}"),

@@ -91,7 +91,10 @@ pub(crate) fn serve(
             if embedder.needs_context() && !worker.claim_vectors() {
                 embedder.refuse(|| {
                     busy(
-                        format!("not enough memory for vectors of '{}' now; try again later", loaded.id),
+                        format!(
+                            "not enough memory for vectors of '{}' now; try again later, or use an embedding model",
+                            loaded.id
+                        ),
                         RETRY_AFTER,
                     )
                 });

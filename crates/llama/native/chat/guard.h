@@ -60,6 +60,9 @@ const std::string * signature_of(const std::string & name);
 // Sets what templates print for the rest of the call.
 void use_signatures(std::unordered_map<std::string, std::string> signatures);
 
+// The name of a grammar rule: each row of other characters becomes one dash.
+std::string rule_name(const std::string & name);
+
 // Whether grammars are made of the tool calls only, without what may come before them.
 bool calls_only();
 

@@ -127,6 +127,21 @@ void use_signatures(std::unordered_map<std::string, std::string> signatures) {
     }
 }
 
+std::string rule_name(const std::string & name) {
+    std::string clean;
+    bool        is_replaced = false;
+    for (const char c : name) {
+        const bool is_valid = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+        if (is_valid) {
+            clean += c;
+        } else if (!is_replaced) {
+            clean += '-';
+        }
+        is_replaced = !is_valid;
+    }
+    return clean;
+}
+
 bool calls_only() {
     return current != nullptr && current->calls_only;
 }

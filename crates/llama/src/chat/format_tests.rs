@@ -365,3 +365,24 @@ fn text_that_is_no_call_is_words() {
         format!("<tool_call>{{\"name\": \"get_time\", \"arguments\": {{\"zone\": {}", "[".repeat(100_000));
     parsed(&format, [deep.as_str()], false);
 }
+
+#[test]
+fn long_names_of_tools_and_fields_do_not_use_up_the_stack() {
+    // Far more than a stack has room for, if something calls itself for each character.
+    let name = "_".repeat(20_000);
+    let parameters =
+        json!({"type": "object", "properties": {(name.clone()): {"type": "string"}}, "required": [name]});
+    let tool =
+        json!({"type": "function", "function": {"name": name, "description": "", "parameters": parameters}});
+    for_each(|example| {
+        let conversation = Conversation {
+            messages: &[json!({"role": "user", "content": "Hello"})],
+            tools: std::slice::from_ref(&tool),
+            signatures: &Map::new(),
+            variables: &Map::new(),
+            calling: Calling::Forced { several: true },
+        };
+        // A template may refuse them. They must not end the process.
+        drop(example.template.render(&conversation));
+    });
+}
