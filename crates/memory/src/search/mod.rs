@@ -65,8 +65,10 @@ pub async fn search(
         MemoryBackend::Sqlite => None,
         MemoryBackend::Vector | MemoryBackend::Hybrid => {
             let asked = Arc::clone(store);
-            // First, because the vector of the question may need a download.
-            if !blocking(move || asked.has_vectors()).await?.map_err(store_failed)? {
+            // First, because the vector of the question may need a download. A hybrid search may find words, for example of a note whose
+            // vector is just being replaced.
+            let needs_vectors = backend == MemoryBackend::Vector;
+            if needs_vectors && !blocking(move || asked.has_vectors()).await?.map_err(store_failed)? {
                 return Err(MemoryError::NotEmbedded);
             }
             Some(QuestionVector::of(question, embedders, download).await?)

@@ -127,7 +127,6 @@ fn what_has_no_effect_is_named() {
             "ignored=reasoning.context",
             "ignored=tools[].defer_loading",
             "ignored=tools[1].type=web_search",
-            "ignored=tools[2].type=namespace",
             "ignored=tools[3].type=mcp",
         ]
     );

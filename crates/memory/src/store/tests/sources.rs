@@ -72,15 +72,15 @@ fn the_size_is_reported(new: NewMemory) {
     let size = memory.size().unwrap();
     assert!(size.database_bytes > 8_192 && size.last_indexed.is_some(), "{size:?}");
     let expected = MemorySize {
-        sources: 2,
+        sources: 1,
         notes: 1,
         chunks: 2,
         tokens: 6,
-        source_bytes: 22,
+        source_bytes: 11,
         database_bytes: size.database_bytes,
         vectors: 1,
         models: vec!["m".into()],
-        collections: vec![CollectionSize { name: "default".into(), sources: 2, chunks: 2 }],
+        collections: vec![CollectionSize { name: "default".into(), sources: 1, chunks: 2 }],
         last_indexed: size.last_indexed,
     };
     assert_eq!(size, expected);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hob_core::Engine;
-use hob_core::token_estimate::prompt_tokens;
+use hob_core::token_estimate::whole_prompt_tokens;
 use hob_engines::Style;
 use hob_keys::{KeyRole, KeyService};
 use hob_server::ServerParts;
@@ -230,7 +230,7 @@ async fn a_request_without_max_tokens_gets_what_its_key_has_left() {
         assert_eq!(status, 200, "{answer}");
         let request = engine.requests().pop().unwrap();
         let most = request.max_tokens().map(u64::from);
-        assert_eq!(most, Some(40 - prompt_tokens(&request)), "{name}");
+        assert_eq!(most, Some(40 - whole_prompt_tokens(&request)), "{name}");
         let ask = asking(json!({ "model": "m", "max_tokens": 1_024 }));
         assert_eq!(post(&server, "/v1/chat/completions", &secret, ask).await.0, 429, "{name}");
     }
