@@ -14,13 +14,11 @@ prepare_cache() {
 }
 
 # Cargo compares the dates of source files only, so it would reuse the crates of another checkout although their sources differ.
-# Our own crates are therefore built again. The libraries are reused. CMake remembers where llama.cpp's patches were, so it is
-# configured again if it has to be compiled.
+# Our own crates are therefore built again. The libraries are reused.
 forget_other_checkout() {
     local stamp=$CARGO_TARGET_DIR/checkout
     [ "$(cat "$stamp" 2>/dev/null)" = "$root" ] && return
     rm -rf "$CARGO_TARGET_DIR"/*/.fingerprint/hob-*
-    rm -f "$CARGO_TARGET_DIR"/*/build/llama-cpp-sys-2-*/out/build/CMakeCache.txt
     mkdir -p "$CARGO_TARGET_DIR"
     printf '%s\n' "$root" >"$stamp"
 }
