@@ -38,6 +38,8 @@ cmd_test() {
     begin_parts
     if [ $# -eq 0 ]; then lint; else step 'building the tests' cargo test --workspace --no-run; fi
     step 'test parts' finish_parts
+    # A backtrace is long and hides the message.
+    export RUST_BACKTRACE=0
     local recorded=''
     if cargo nextest --version >/dev/null 2>&1; then
         # Many tests wait for sockets and processes, so that one for each core leaves cores idle.

@@ -55,15 +55,18 @@ fn family(ancestor: u32) -> Vec<u32> {
 /// The files of a directory that is a file system of its own inside. All processes inside have the same.
 #[cfg(target_os = "linux")]
 fn files_in(scratch: &str, family: &[u32]) -> u64 {
-    use std::os::unix::fs::MetadataExt;
+    use rustix::fs::{Mode, OFlags, fstat, fstatvfs, open};
 
-    let device = |path: &str| std::fs::metadata(path).map(|found| found.dev()).ok();
+    // Both questions are about one opened directory: while bubblewrap replaces the root, the same path leads to the machine's own
+    // directory for a moment.
+    let opened =
+        |path: &str| open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok();
     // The first processes of bubblewrap are outside, and see the directory of this machine.
-    let outside = device(scratch);
+    let outside = opened(scratch).and_then(|directory| Some(fstat(directory).ok()?.st_dev));
     let inside = |pid: &u32| {
-        let path = format!("/proc/{pid}/root{scratch}");
-        device(&path).filter(|device| Some(*device) != outside)?;
-        let found = rustix::fs::statvfs(path.as_str()).ok()?;
+        let directory = opened(&format!("/proc/{pid}/root{scratch}"))?;
+        let device = fstat(&directory).ok()?.st_dev;
+        let found = fstatvfs(&directory).ok().filter(|_| Some(device) != outside)?;
         Some(found.f_files.saturating_sub(found.f_ffree))
     };
     family.iter().find_map(inside).unwrap_or(0)

@@ -20,7 +20,7 @@ async fn instructions_settings_and_files_are_part_of_the_question() {
     terminal.line("/set temperature 0.25").await;
     terminal.sees("Now: temperature 0.25").await;
     terminal.line("/set max_tokens 9").await;
-    terminal.sees("max_tokens 9").await;
+    terminal.sees("Now: temperature 0.25, max_tokens 9").await;
     terminal.line("/attach /nowhere/x.txt").await;
     terminal.sees("cannot read /nowhere/x.txt").await;
     terminal.line(&format!("/attach {}", file.display())).await;
@@ -46,4 +46,20 @@ async fn instructions_settings_and_files_are_part_of_the_question() {
     assert_eq!(asked["messages"], expected);
     let options = &asked["options"];
     assert_eq!((&options["temperature"], &options["num_predict"]), (&json!(0.25), &json!(9)));
+}
+
+/// Everything that is typed or pasted at once is one read of the terminal.
+#[tokio::test]
+async fn lines_that_are_typed_ahead_are_kept() {
+    let ollama = fakes::ollama_chatting(|_| Reply::ndjson(piece("In March.") + END)).await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let mut terminal = Terminal::start(&home, &["chat"]);
+    terminal.sees("> ").await;
+    terminal.keys("/system Be brief.\r/set temperature 0.25\rWhen?\r").await;
+    terminal.sees("Instructions: Be brief.").await;
+    terminal.sees("Now: temperature 0.25").await;
+    terminal.sees("In March.").await;
+    terminal.sees("> ").await;
+    terminal.keys(CTRL_D).await;
+    assert_eq!(terminal.end().await, Some(0));
 }

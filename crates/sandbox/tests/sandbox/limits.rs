@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hob_sandbox::{ExitReason, Job, Sandbox, SandboxLimits, SandboxOptions, ScriptLanguage};
+use hob_sandbox::{ExitReason, Job, JobResult, Sandbox, SandboxLimits, SandboxOptions, ScriptLanguage};
 
 use super::{marker, options, processes_with, python, sh, until};
 
@@ -149,8 +149,9 @@ async fn endless_output_is_cut_and_then_ends_the_program() {
     for stream in ["1", "2"] {
         let code = format!("yes drivel >&{stream}");
         let outcome = limited(limits).run(Job::new(ScriptLanguage::Sh, code)).await.unwrap();
-        assert_eq!((outcome.exit_reason, outcome.output_cut), (ExitReason::TooMuchOutput, true));
-        assert_eq!(outcome.stdout.len() + outcome.stderr.len(), 10_000);
+        let shown = outcome_without_drivel(&outcome);
+        assert_eq!((outcome.exit_reason, outcome.output_cut), (ExitReason::TooMuchOutput, true), "{shown}");
+        assert_eq!(outcome.stdout.len() + outcome.stderr.len(), 10_000, "{shown}");
     }
     // A lot is no flood: the rest is thrown away and the program ends as it wants.
     let outcome = limited(limits)
@@ -159,8 +160,15 @@ async fn endless_output_is_cut_and_then_ends_the_program() {
         .unwrap();
     assert_eq!(
         (outcome.exit_reason, outcome.output_cut, outcome.stdout.len()),
-        (ExitReason::Exited(5), true, 10_000)
+        (ExitReason::Exited(5), true, 10_000),
+        "{}",
+        outcome.stderr
     );
+}
+
+/// What else a program wrote, for the message of a failed test.
+fn outcome_without_drivel(outcome: &JobResult) -> String {
+    format!("{:?} {}{}", outcome.duration, outcome.stdout, outcome.stderr).replace("drivel\n", "")
 }
 
 #[tokio::test]
