@@ -18,7 +18,7 @@ pub use events::{
 };
 #[cfg(feature = "server")]
 pub use in_process::{answer, check_model, default_model, models};
-pub use lists::{ModelTable, ToolTable};
+pub use lists::ToolTable;
 pub use provider::AnswerProvider;
 pub use question::{AskMessage, AskQuestion, AskRole, AskingCommand};
 pub use server_link::{FoundServer, ServerLink, find_server};

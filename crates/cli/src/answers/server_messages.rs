@@ -7,7 +7,7 @@ use super::question::AskQuestion;
 use super::task_run::TaskRunRequest;
 
 /// Changes with every change of these messages.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -25,10 +25,12 @@ pub enum ServerRequest {
     Info,
     Ask(Box<AskQuestion>),
     DefaultModel,
-    /// The models, with a mark at `current`.
+    /// The models that can answer, with a mark at `current`.
     Models {
         current: String,
     },
+    /// The models of every kind, each with its engine.
+    AllModels,
     /// Whether a model exists.
     CheckModel(String),
     Tools,

@@ -12,7 +12,7 @@ use hob_models::catalogue::find;
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::answers::{FoundServer, ModelTable, ServerRequest, find_server};
+use crate::answers::{FoundServer, ServerRequest, find_server};
 use crate::args::{AskArgs, ChatArgs, ModelCommand, OllamaWord};
 use crate::commands::model::{self, UsableModel};
 use crate::commands::{ask, block_on, chat};
@@ -100,8 +100,8 @@ async fn name_engines(running: &mut [InMemory]) -> Result<()> {
         return Ok(());
     }
     let FoundServer::Server(link) = find_server(&settings::home()?).await else { return Ok(()) };
-    let listed: Result<ModelTable, _> = link.request(&ServerRequest::Models { current: String::new() }).await;
-    use_listed_names(running, &listed.map(|table| table.models).unwrap_or_default());
+    let listed: Result<Vec<(String, String)>, _> = link.request(&ServerRequest::AllModels).await;
+    use_listed_names(running, &listed.unwrap_or_default());
     Ok(())
 }
 

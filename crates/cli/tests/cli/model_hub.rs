@@ -271,6 +271,32 @@ async fn models_in_memory_are_listed_and_stopped() {
 }
 
 #[tokio::test]
+async fn an_embedding_model_in_the_memory_of_a_servers_engine_is_listed_with_that_engine() {
+    let ollama = FakeServer::start(|request| match request.path.as_str() {
+        "/api/tags" => Reply::json(
+            200,
+            json!({ "models": [
+                { "name": "smollm2:latest", "details": { "family": "llama" } },
+                { "name": "all-minilm:latest", "details": { "family": "bert" } },
+            ] })
+            .to_string(),
+        ),
+        "/api/ps" => Reply::json(
+            200,
+            json!({ "models": [{ "name": "all-minilm:latest", "size": 1 << 20 }] }).to_string(),
+        ),
+        _ => Reply::json(404, "{}"),
+    })
+    .await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    let server = Running::start(&home, &[]).await;
+    let listed = home.run(&["ps", "--json"]).await.stdout;
+    let served: Vec<Value> = serde_json::from_str(&listed).expect("JSON");
+    assert_eq!((&served[0]["engine"], &served[0]["model"]), (&json!("ollama"), &json!("all-minilm:latest")));
+    assert_eq!(server.terminate().await.code, Some(0));
+}
+
+#[tokio::test]
 async fn a_server_with_another_key_is_not_reported_as_empty() {
     let ollama = fakes::ollama().await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);

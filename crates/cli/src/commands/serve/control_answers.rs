@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use hob_app::AskService;
 use hob_config::Config;
+use hob_core::CallerRole;
 use hob_tasks::Scheduler;
 use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -51,6 +52,7 @@ impl ControlAnswers {
             }
             ServerRequest::DefaultModel => send(out, &default_model(system).await).await,
             ServerRequest::Models { current } => send(out, &models(system, &current).await).await,
+            ServerRequest::AllModels => send(out, &all_models(system).await).await,
             ServerRequest::CheckModel(model) => send(out, &check_model(system, &model).await).await,
             ServerRequest::Tools => {
                 let tools: Result<ToolTable, AnswerFailure> = Ok(ToolTable::of(&system.tools()));
@@ -65,6 +67,12 @@ impl ControlAnswers {
             }
         }
     }
+}
+
+/// The models of all engines, those for embeddings too: each name with its engine.
+async fn all_models(system: &AskService) -> Result<Vec<(String, String)>, AnswerFailure> {
+    let listed = system.listed_models(CallerRole::Owner).await.map_err(AnswerFailure::of)?;
+    Ok(listed.into_iter().map(|listed| (listed.model.id, listed.engine)).collect())
 }
 
 /// How long a client may take to read a line. One that stops reading keeps its place and the engine's work.
