@@ -69,6 +69,48 @@ async fn a_wrong_answer_can_be_corrected() {
 }
 
 #[tokio::test]
+async fn a_wrong_channel_can_be_corrected() {
+    let gateway = Gateway::start(GatewayScript::default()).await;
+    let channel = format!("[channel]\nenabled = true\ngateway_url = \"{}\"\n", gateway.url());
+    let home = Home::with_config(&(engines_config(&[]) + &channel));
+    let arguments = [
+        "recipes",
+        "add",
+        "briefing",
+        "--every",
+        "daily 7:00",
+        "--set",
+        "calendar=https://example.org/me.ics",
+        "--set",
+        "place=52.52,13.41,Berlin",
+        "--set",
+        "feeds=https://example.org/feed.xml",
+    ];
+    let mut terminal = Terminal::start(&home, &arguments);
+    terminal.sees("for the log only: ").await;
+    terminal.line("pigeons").await;
+    terminal.sees("warning: there is no channel 'pigeons'; there are ").await;
+    terminal.sees("slack").await;
+    terminal.sees("for the log only: ").await;
+    terminal.line("slack").await;
+    terminal.sees("Run it once now? [y/N] ").await;
+    terminal.line("n").await;
+    assert_eq!(terminal.end().await, Some(0), "{}", terminal.text());
+
+    // The sources are configured now.
+    let mut terminal = Terminal::start(&home, &arguments[..5]);
+    for label in ["warning:", "warning:", "error:"] {
+        terminal.sees("for the log only: ").await;
+        terminal.line("pigeons").await;
+        terminal.sees(label).await;
+    }
+    assert_eq!(terminal.end().await, Some(1), "{}", terminal.text());
+    let tasks = home.run(&["scheduler", "list", "--json"]).await.stdout;
+    let tasks: Vec<Value> = serde_json::from_str(&tasks).expect("JSON");
+    assert_eq!((tasks.len(), &tasks[0]["channel"]), (1, &json!("slack")));
+}
+
+#[tokio::test]
 async fn answers_are_written_to_the_configuration() {
     let home = Home::with_config("# mine\n[server]\nport = 9000\n");
     let arguments = [

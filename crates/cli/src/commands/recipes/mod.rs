@@ -141,8 +141,14 @@ fn add(args: RecipeAddArgs) -> Result<ExitCode> {
     };
     let available = if wanted.is_empty() { available } else { available_tools(&config, databases.clone())? };
     let first_calls = first_calls(recipe, &available)?;
-    let channel =
-        questions.answer(args.channel.as_deref(), "Channel to send it to; empty for the log only", "")?;
+    let asked = ("Channel to send it to; empty for the log only", "");
+    let channel = questions.read_answer(args.channel.as_deref(), asked, |channel| {
+        // A channel of the command line is checked with the task.
+        if args.channel.is_none() && !channel.is_empty() {
+            block_on(scheduler::check_channel(&config, &databases, channel))?;
+        }
+        Ok(channel.to_owned())
+    })?;
     let usual = NewTask::new(recipe.prompt, kind, value, Permit::up_to(Reach::Act));
     let task = NewTask {
         timezone: args.timezone.as_deref().map(parse_zone).transpose()?,

@@ -1,6 +1,7 @@
 //! `hob scheduler create`.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -8,6 +9,7 @@ use hob_app::startup::channels::{ChannelParts, open_channels};
 use hob_app::startup::keys::key_service;
 use hob_app::startup::tasks::{task_options, task_service};
 use hob_app::{Databases, ToolRegistry};
+use hob_channels::ChannelService;
 use hob_config::Config;
 use hob_core::{EventBus, Permit, Reach, RunEvents};
 use hob_tasks::{
@@ -82,17 +84,24 @@ async fn warn_of_same_name(service: &TaskService, new: &Task) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a channel that does not exist, with the names of those that do.
+pub(super) async fn check_channel(config: &Config, databases: &Databases, channel: &str) -> Result<()> {
+    let channels = channels(config, databases)?;
+    Ok(task_options(channels).deliver.check(channel).await?)
+}
+
 /// Opens the channels only if the task needs one.
 fn service(config: &Config, databases: &Databases, task: &NewTask) -> Result<TaskService> {
     let channels = match task.deliver_to {
-        Some(_) => open_channels(
-            config,
-            &settings::home()?,
-            ChannelParts { storage: databases.hob.clone(), events: EventBus::new() },
-        )?,
+        Some(_) => channels(config, databases)?,
         None => None,
     };
     Ok(task_service(databases.hob.clone(), task_options(channels)))
+}
+
+fn channels(config: &Config, databases: &Databases) -> Result<Option<Arc<ChannelService>>> {
+    let parts = ChannelParts { storage: databases.hob.clone(), events: EventBus::new() };
+    Ok(open_channels(config, &settings::home()?, parts)?)
 }
 
 /// As typed → as resolved. The local user may use all tools; a key allows less when the task runs.

@@ -62,6 +62,11 @@ pub async fn save(
     create::save(config, databases, task, format).await
 }
 
+/// Refuses a channel that does not exist, with the names of those that do.
+pub async fn check_channel(config: &Config, databases: &Databases, channel: &str) -> Result<()> {
+    create::check_channel(config, databases, channel).await
+}
+
 /// Runs a task once, and prints the answer while it is written.
 pub fn run_once(id: &str, model: Option<String>) -> Result<ExitCode> {
     let engine = SchedulerEngineArgs { engine: None, model, offline: false };
