@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use hob_config::{FileLock, WriteError};
 use hob_core::time::Moment;
 use hob_db::copy::{CopyError, CopyReport, ExistingRows, forget_copy};
 use hob_db::postgres::PostgresDatabase;
@@ -36,6 +37,9 @@ const MAX_MANIFEST: u64 = 1 << 20;
 
 /// Begins the name of the temporary directory of a restore.
 const RESTORE_PREFIX: &str = ".hob-restore-";
+
+/// Names the lock of a restore, a file in the directory of the restore.
+const RESTORE_LOCK: &str = "restore";
 
 const FILES: [&str; 2] = [DATABASE, MEMORY_DATABASE];
 
@@ -91,6 +95,12 @@ pub enum BackupError {
 
     #[error("{name} already has data. Add --force to replace it; the old data is kept.")]
     Occupied { name: String },
+
+    #[error("another restore is running in {}. Wait until it has ended, and try again.", directory.display())]
+    RestoreRuns { directory: PathBuf },
+
+    #[error(transparent)]
+    Lock(WriteError),
 
     #[error(transparent)]
     Copy(#[from] StateCopyError),
@@ -195,9 +205,12 @@ pub struct OpenedBackup {
     directory: TempDir,
     /// By which an unfinished restore of it is recognised.
     name: String,
+    /// Until the end of the restore.
+    _lock: FileLock,
 }
 
-/// Checks the backup at `path`, and extracts it to a temporary directory in `scratch`. Blocks.
+/// Checks the backup at `path`, and extracts it to a temporary directory in `scratch`. Fails while another restore uses that directory.
+/// Blocks.
 pub fn open_backup(path: &Path, scratch: &Path) -> Result<OpenedBackup, BackupError> {
     let unreadable = |source| BackupError::Read { path: path.to_owned(), source };
     let damaged = |what: String| BackupError::Damaged { path: path.to_owned(), what };
@@ -206,6 +219,7 @@ pub fn open_backup(path: &Path, scratch: &Path) -> Result<OpenedBackup, BackupEr
         ZipArchive::new(file).map_err(|source| BackupError::NotABackup { path: path.to_owned(), source })?;
     let manifest = read_manifest(&mut archive, path)?;
     fs::create_dir_all(scratch).map_err(|source| BackupError::Write { path: scratch.to_owned(), source })?;
+    let lock = lock_restores(scratch)?;
     remove_leftovers(scratch);
     let directory = tempfile::Builder::new()
         .prefix(RESTORE_PREFIX)
@@ -239,10 +253,18 @@ pub fn open_backup(path: &Path, scratch: &Path) -> Result<OpenedBackup, BackupEr
     let hashes: Vec<&str> =
         manifest.files.iter().map(|file| &file.sha256[..16.min(file.sha256.len())]).collect();
     let name = format!("the backup {}", hashes.join("-"));
-    Ok(OpenedBackup { manifest, directory, name })
+    Ok(OpenedBackup { manifest, directory, name, _lock: lock })
 }
 
-/// Removes what restores left that were stopped by a signal. Only one restore runs at a time.
+/// Without it, two restores at once would mix two backups, and remove each other's temporary directory.
+fn lock_restores(directory: &Path) -> Result<FileLock, BackupError> {
+    FileLock::take_within(&directory.join(RESTORE_LOCK), Duration::ZERO).map_err(|error| match error {
+        WriteError::Busy { .. } => BackupError::RestoreRuns { directory: directory.to_owned() },
+        other => BackupError::Lock(other),
+    })
+}
+
+/// Removes what restores left that were stopped by a signal. The caller has the lock.
 fn remove_leftovers(scratch: &Path) {
     for entry in fs::read_dir(scratch).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(RESTORE_PREFIX)

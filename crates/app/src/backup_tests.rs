@@ -40,7 +40,7 @@ fn a_backup_is_readable_by_its_owner_only_and_leaves_nothing_beside_it() {
     let hidden = fs::read_dir(root.path())
         .expect("a directory")
         .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
-        .filter(|name| name.starts_with('.'));
+        .filter(|name| name.starts_with('.') && name != ".restore.lock");
     assert_eq!(hidden.collect::<Vec<_>>(), [""; 0]);
 }
 
@@ -87,6 +87,23 @@ fn uploaded_files_that_the_backup_does_not_know_are_moved_aside() {
 }
 
 #[test]
+fn a_second_restore_is_refused_until_the_first_has_ended() {
+    let (root, path) = backed_up();
+    let first = open_backup(&path, root.path()).expect("good");
+    let refused = open_backup(&path, root.path()).err().expect("refused").to_string();
+    assert_eq!(
+        refused,
+        format!(
+            "another restore is running in {}. Wait until it has ended, and try again.",
+            root.path().display()
+        )
+    );
+    let to = StateLocation::Files(root.path().to_owned());
+    restore(first, &to, root.path(), Replace::KeepingOld, &|_| {}).expect("restored");
+    open_backup(&path, root.path()).expect("free again");
+}
+
+#[test]
 fn a_backup_of_a_newer_hob_is_refused() {
     let (root, path) = backed_up();
     archive(&path, &[(MANIFEST, br#"{"format": 2, "hob": "9.0.0", "parts": []}"#)]);
@@ -114,6 +131,7 @@ fn a_wrong_checksum_is_noticed() {
     let opened = open_backup(&path, root.path()).expect("good");
     let manifest = serde_json::to_vec(&opened.manifest).expect("JSON");
     let database = fs::read(opened.directory.path().join(DATABASE)).expect("there");
+    drop(opened);
     let mut other = database.clone();
     if let Some(byte) = other.last_mut() {
         *byte ^= 1;
