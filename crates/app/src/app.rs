@@ -12,7 +12,7 @@ use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, KeyRing, Mode
 use hob_db::postgres::PostgresDatabase;
 use hob_db::{DbResult, Storage};
 use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
-use hob_engines::{ManagedError, ManagedOptions, ManagedServer};
+use hob_engines::{ManagedError, ManagedServer};
 use hob_keys::KeyService;
 use hob_memory::{ChunkOptionsError, DocumentLibrary, Embedder, ReaderProcess};
 use hob_models::PullError;
@@ -41,6 +41,7 @@ use crate::startup::engines::{awaited, beside, choose, engines};
 use crate::startup::keys::key_service;
 use crate::startup::llm_tool::llm_tool;
 use crate::startup::local_models::{self, FirstRun, OfferFn};
+use crate::startup::managed_server::start_managed;
 use crate::startup::memory::{MemoryWiring, open_library, open_memory};
 use crate::startup::routing::open_router;
 use crate::startup::sources::open_sources;
@@ -139,7 +140,7 @@ impl App {
         };
         let database = databases.hob.clone();
         let engines = engines(config, home)?;
-        let managed = start_managed(config, wishes).await?;
+        let managed = start_managed(config, wishes.engine).await?;
         let selected = select_engine(config, home, wishes, &engines, &database).await;
         let (SelectedEngine { engine, because }, awaited) = match selected {
             Ok(selected) => selected,
@@ -476,30 +477,4 @@ pub fn is_default_missed(config: &Config, database: &Storage) -> bool {
     let has_answered =
         |key: EngineName| !config.telemetry.enabled || has_answered(database, key.as_str()).unwrap_or(true);
     engine.is_chosen() || engine.default.is_some_and(has_answered)
-}
-
-/// Starts the llama.cpp server if one is configured and may be used.
-async fn start_managed(config: &Config, wishes: &AppOptions) -> Result<Option<ManagedServer>, ManagedError> {
-    let llamacpp = &config.engine.llamacpp;
-    let Some(binary) = &llamacpp.binary_path else { return Ok(None) };
-    let preferred = wishes.engine.or(config.engine.default);
-    let in_pool = wishes.engine.is_none() && config.engine.pool.contains(&EngineName::Llamacpp);
-    if preferred.is_some_and(|key| key != EngineName::Llamacpp) && !in_pool {
-        return Ok(None);
-    }
-    let options = ManagedOptions {
-        model: llamacpp.model_path.clone(),
-        args: llamacpp.args.clone(),
-        start_timeout: llamacpp.start_timeout,
-        ..ManagedOptions::new(binary, &llamacpp.server.host)
-    };
-    match ManagedServer::start(options).await {
-        Ok(managed) => Ok(Some(managed)),
-        // Another Hob process of this user has started it; the health check shows its state.
-        Err(error @ ManagedError::AddressTaken { .. }) => {
-            tracing::info!(%error, "using the llama.cpp server that runs already");
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
 }

@@ -9,6 +9,7 @@ pub mod keys;
 pub(crate) mod llm_tool;
 pub mod local_models;
 pub mod mail;
+pub(crate) mod managed_server;
 pub mod memory;
 pub mod routing;
 mod secret_file;
