@@ -202,9 +202,33 @@ impl Engine for SlowEngine {
     }
 }
 
-async fn create(scheduler: &Scheduler) -> Task {
-    let task = NewTask::new("p", ScheduleType::Interval, "60", Permit::up_to(Reach::Act));
+/// A scheduler whose runs take five minutes.
+fn slow_scheduler(tasks: &TaskService) -> Scheduler {
+    scheduler_of(tasks.clone(), Arc::new(SlowEngine(ScriptedEngine::saying(&["done"]))))
+}
+
+const EVERY_MINUTE: &str = "60";
+const EVERY_DAY: &str = "86400";
+
+async fn create(scheduler: &Scheduler, interval: &str) -> Task {
+    let task = NewTask::new("p", ScheduleType::Interval, interval, Permit::up_to(Reach::Act));
     scheduler.tasks().create(task).await.unwrap()
+}
+
+/// Creates a task and starts a run of it.
+async fn start_run(scheduler: &Scheduler, interval: &str) -> TaskId {
+    let task = create(scheduler, interval).await;
+    scheduler.run_now(&task.id).await.unwrap();
+    task.id
+}
+
+/// Each of these tasks has one run, which has succeeded.
+async fn assert_succeeded(tasks: &TaskService, ids: &[TaskId]) {
+    for id in ids {
+        let runs = tasks.runs(id, 10).await.unwrap();
+        let outcomes: Vec<Option<RunOutcome>> = runs.iter().map(|run| run.outcome).collect();
+        assert_eq!(outcomes, [Some(RunOutcome::Succeeded)], "{runs:?}");
+    }
 }
 
 async fn pass(seconds: u64) {
@@ -215,7 +239,7 @@ async fn pass(seconds: u64) {
 async fn a_result_is_stored_when_the_database_is_back() {
     let (scheduler, store, start) = scheduler(true);
     scheduler.start();
-    let task = create(&scheduler).await;
+    let task = create(&scheduler, EVERY_MINUTE).await;
     pass(70).await;
     store.set_away(false);
     pass(2).await;
@@ -228,7 +252,7 @@ async fn a_result_is_stored_when_the_database_is_back() {
 async fn a_slot_runs_soon_after_the_database_is_back() {
     let (scheduler, store, start) = scheduler(false);
     scheduler.start();
-    let task = create(&scheduler).await;
+    let task = create(&scheduler, EVERY_MINUTE).await;
     pass(50).await;
     store.set_away(true);
     pass(20).await;
@@ -246,15 +270,11 @@ async fn a_slot_runs_soon_after_the_database_is_back() {
 #[tokio::test(start_paused = true)]
 async fn an_outage_does_not_interrupt_active_runs() {
     let (store, tasks, _) = unreliable();
-    let engine = || Arc::new(SlowEngine(ScriptedEngine::saying(&["done"])));
-    let schedulers = [scheduler_of(tasks.clone(), engine()), scheduler_of(tasks.clone(), engine())];
+    let schedulers = [slow_scheduler(&tasks), slow_scheduler(&tasks)];
     let mut running = Vec::new();
     for scheduler in &schedulers {
         scheduler.start();
-        let task = NewTask::new("p", ScheduleType::Interval, "86400", Permit::up_to(Reach::Act));
-        let task = tasks.create(task).await.unwrap();
-        scheduler.run_now(&task.id).await.unwrap();
-        running.push(task.id);
+        running.push(start_run(scheduler, EVERY_DAY).await);
     }
     pass(5).await;
     store.set_away(true);
@@ -262,23 +282,17 @@ async fn an_outage_does_not_interrupt_active_runs() {
     store.set_away(false);
     // A run outside the schedule records ended runs at once.
     for scheduler in &schedulers {
-        let task = create(scheduler).await;
-        scheduler.run_now(&task.id).await.unwrap();
+        start_run(scheduler, EVERY_MINUTE).await;
     }
     pass(600).await;
-    for id in &running {
-        let runs = tasks.runs(id, 10).await.unwrap();
-        let outcomes: Vec<Option<RunOutcome>> = runs.iter().map(|run| run.outcome).collect();
-        assert_eq!(outcomes, [Some(RunOutcome::Succeeded)], "{runs:?}");
-    }
+    assert_succeeded(&tasks, &running).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_whose_process_has_ended_is_recorded_one_lease_after_an_outage() {
     let (scheduler, store, start) = scheduler(false);
     scheduler.start();
-    let task = NewTask::new("p", ScheduleType::Interval, "86400", Permit::up_to(Reach::Act));
-    let task = scheduler.tasks().create(task).await.unwrap();
+    let task = create(&scheduler, EVERY_DAY).await;
     let lease = SchedulerOptions::default().lease;
     let gone = Claimant { owner: "gone".into(), lease, grace: lease };
     store.inner.claim_now(&task.id, start, &gone).unwrap().unwrap();
@@ -298,45 +312,31 @@ async fn a_run_whose_process_has_ended_is_recorded_one_lease_after_an_outage() {
 #[tokio::test(start_paused = true)]
 async fn an_outage_between_two_polls_does_not_interrupt_runs_of_other_processes() {
     let (store, tasks, _) = unreliable();
-    let engine = || Arc::new(SlowEngine(ScriptedEngine::saying(&["done"])));
-    let schedulers = [scheduler_of(tasks.clone(), engine()), scheduler_of(tasks.clone(), engine())];
+    let schedulers = [slow_scheduler(&tasks), slow_scheduler(&tasks)];
     let mut running = Vec::new();
     for scheduler in &schedulers {
-        let task = create(scheduler).await;
-        scheduler.run_now(&task.id).await.unwrap();
-        running.push(task.id);
+        running.push(start_run(scheduler, EVERY_MINUTE).await);
     }
     store.set_away(true);
     // Renewals are tried every six seconds, so none happens between the end of the outage and the next call.
     pass(93).await;
     store.set_away(false);
-    let next = create(&schedulers[0]).await;
-    schedulers[0].run_now(&next.id).await.unwrap();
+    start_run(&schedulers[0], EVERY_MINUTE).await;
     pass(600).await;
-    for id in &running {
-        let runs = tasks.runs(id, 10).await.unwrap();
-        let outcomes: Vec<Option<RunOutcome>> = runs.iter().map(|run| run.outcome).collect();
-        assert_eq!(outcomes, [Some(RunOutcome::Succeeded)], "{runs:?}");
-    }
+    assert_succeeded(&tasks, &running).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_expired_does_not_interrupt_a_run_of_the_same_process() {
     let (store, tasks, _) = unreliable();
-    let scheduler = scheduler_of(tasks.clone(), Arc::new(SlowEngine(ScriptedEngine::saying(&["done"]))));
+    let scheduler = slow_scheduler(&tasks);
     // Without a loop that notices the outage.
-    let first = create(&scheduler).await;
-    scheduler.run_now(&first.id).await.unwrap();
+    let first = start_run(&scheduler, EVERY_MINUTE).await;
     store.set_away(true);
     // Renewals are tried every six seconds, so none happens between the end of the outage and the next call.
     pass(93).await;
     store.set_away(false);
-    let second = create(&scheduler).await;
-    scheduler.run_now(&second.id).await.unwrap();
+    let second = start_run(&scheduler, EVERY_MINUTE).await;
     pass(600).await;
-    for task in [first, second] {
-        let runs = tasks.runs(&task.id, 10).await.unwrap();
-        let outcomes: Vec<Option<RunOutcome>> = runs.iter().map(|run| run.outcome).collect();
-        assert_eq!(outcomes, [Some(RunOutcome::Succeeded)], "{runs:?}");
-    }
+    assert_succeeded(&tasks, &[first, second]).await;
 }
