@@ -47,7 +47,7 @@ impl fmt::Debug for ChannelFile {
     }
 }
 
-/// What of the files is saved with their message. A file beyond the limit keeps its name, so that its sender is told to send it
+/// What of the files is saved with their message. A file beyond the limit keeps its name, so that Hob can ask the sender for it
 /// again.
 pub(crate) fn stored(files: &[ChannelFile]) -> Vec<ChannelFile> {
     let mut left = MAX_STORED_BYTES;

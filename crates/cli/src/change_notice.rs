@@ -58,7 +58,7 @@ mod unix {
                 socket.write_all(line.as_bytes())
             });
             if let Err(error) = told {
-                tracing::debug!(%error, path = %path.display(), "a server was not told of a change");
+                tracing::debug!(%error, path = %path.display(), "cannot notify a server of a change");
             }
         }
     }

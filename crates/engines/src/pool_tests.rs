@@ -175,7 +175,7 @@ async fn the_cloud_gets_the_names_it_lists_and_no_others() {
     let pool = pool(&[&ollama, &cloud]);
     assert_eq!(answers(&pool, "gpt-5.2").await.as_deref(), Ok(CLOUD));
     assert_eq!(answers(&pool, "qwen3:8b").await.as_deref(), Ok("ollama"), "what is here is answered here");
-    assert!(answers(&pool, "qwen3:8").await.is_err(), "a slip of the pen is not told to strangers");
+    assert!(answers(&pool, "qwen3:8").await.is_err(), "a misspelt name is not sent to the cloud");
     ollama.set_gone(true);
     tokio::time::advance(USABLE_FOR).await;
     let answered = answers(&pool, "qwen3:8b").await;

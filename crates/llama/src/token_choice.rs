@@ -40,7 +40,7 @@ pub(crate) struct TokenChooser {
 }
 
 impl TokenChooser {
-    /// Chooses a token and advances by it. `ends_text` tells the tokens that end a text.
+    /// Chooses a token and advances by it. `ends_text` says whether a token ends a text.
     pub(crate) fn choose(
         &mut self,
         scores: &[f32],

@@ -37,7 +37,7 @@ pub fn measure_speed(memory: u64) -> MachineSpeed {
     MachineSpeed { bandwidth: (bytes / best.as_secs_f64().max(1e-9)) as u64, cores }
 }
 
-/// The free bytes on the disk of a directory, which need not exist yet; `None` if the system does not tell.
+/// The free bytes on the disk of a directory, which need not exist yet; `None` if the system does not report them.
 #[cfg(unix)]
 pub fn free_disk(directory: &Path) -> Option<u64> {
     let existing = directory.ancestors().find(|path| path.exists())?;

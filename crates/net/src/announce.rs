@@ -126,7 +126,7 @@ impl Announcer {
             ended.recv_async().await.ok()
         };
         if !matches!(tokio::time::timeout(GOODBYE_TIMEOUT, goodbye).await, Ok(Some(_))) {
-            tracing::debug!("the network was not told that the server has gone");
+            tracing::debug!("cannot announce that the server stops");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The processor and the memory of this machine, within the limits of this process. Linux tells them in files, macOS by `sysctl`.
+//! The processor and the memory of this machine, within the limits of this process. Linux reports them in files, macOS by `sysctl`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use crate::environment::std_command;
 /// The most memory that a container may use, in the two versions of control groups. A container sees its own group as the root.
 const MEMORY_LIMITS: [&str; 2] = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
 
-/// What this machine computes with, as far as the system tells it.
+/// What this machine computes with, as far as the system reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MachineResources {
     /// The manufacturer's name for the processor.

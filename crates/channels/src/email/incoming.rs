@@ -21,7 +21,7 @@ pub(super) struct SenderRules {
 }
 
 impl SenderRules {
-    /// The message as a question, or why it is not answered. `number` tells messages without an id apart.
+    /// The message as a question, or why it is not answered. `number` distinguishes messages without an id.
     pub fn question(&self, message: MailMessage, number: &str) -> Result<ChannelMessage, &'static str> {
         if let Some(reason) = message.automatic {
             return Err(reason);
@@ -85,7 +85,7 @@ fn is_forwarded(subject: &str, content: &str) -> bool {
         || content.lines().any(|line| line.trim_start().starts_with('>') || line.starts_with("-----"))
 }
 
-/// The attachments. One that is too large has its name only, so that its sender is told.
+/// The attachments. One that is too large has its name only, so that the answer can mention it.
 fn files(message: MailMessage) -> Vec<ChannelFile> {
     let attached = message.attachments.into_iter().take(MAX_FILES);
     attached

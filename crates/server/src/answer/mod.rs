@@ -244,7 +244,7 @@ pub(crate) async fn send_stream<E: StreamEncoder>(
         return Ok(with_warnings(streaming::<E>(body), warnings.iter()));
     };
     let AnswerStream { engine, model, reason, warnings: of_answer, sources, deltas, .. } = match begun {
-        Err(error) if encoder.tells_in_stream(&error) => {
+        Err(error) if encoder.sends_in_stream(&error) => {
             let body = wrap(AnswerBody::failed(error, encoder, client));
             return Ok(with_warnings(streaming::<E>(body), warnings.iter()));
         }

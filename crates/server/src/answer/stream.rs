@@ -51,7 +51,7 @@ pub(crate) trait StreamEncoder: Send + Unpin + 'static {
     fn fail(&mut self, error: &ApiError, out: &mut Vec<u8>);
 
     /// Whether an error before the first piece is sent in the stream, and not as a status: clients read it only there.
-    fn tells_in_stream(&self, _error: &ApiError) -> bool {
+    fn sends_in_stream(&self, _error: &ApiError) -> bool {
         false
     }
 

@@ -1,5 +1,5 @@
-//! What has changed, for the open pages: topics, who learns of them, and the queues to the streams of `live.rs` and to the other servers,
-//! which `relay.rs` tells. Knows no route.
+//! What has changed, for the open pages: topics, who gets them, and the queues to the streams of `live.rs` and to the other servers
+//! (`relay.rs`). Knows no route.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -182,7 +182,7 @@ impl Changes {
     }
 }
 
-/// Changes that other servers have not been told yet.
+/// Changes that were not sent to other servers yet.
 #[derive(Default)]
 struct OutgoingChanges {
     /// Off without other servers.

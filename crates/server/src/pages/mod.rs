@@ -1,5 +1,5 @@
 //! The pages for browsers. They contain no data; their scripts call the API, `markdown` renders answers for them, `document` reads files
-//! for questions, `live` says when to load something again, and `relay` tells other servers.
+//! for questions, `live` says when to load something again, and `relay` sends this to other servers.
 
 pub(crate) mod changes;
 pub(crate) mod chat_page;

@@ -130,7 +130,7 @@ impl ChangeRelay {
             })
         };
         if let Ok(Err(error)) = hob_db::spawn_blocking(write).await {
-            tracing::debug!(%error, "other servers were not told of changes");
+            tracing::debug!(%error, "cannot send changes to other servers");
         }
     }
 }

@@ -261,7 +261,7 @@ impl StreamEncoder for ResponseEvents {
     }
 
     /// Codex makes a conversation shorter that is too long if an event says so, and gives up if the status does.
-    fn tells_in_stream(&self, error: &ApiError) -> bool {
+    fn sends_in_stream(&self, error: &ApiError) -> bool {
         error.code() == Some(CONTEXT_LENGTH_EXCEEDED)
     }
 

@@ -1,4 +1,4 @@
-//! Calendar files as programs write them, and as nobody should.
+//! Calendar files as programs write them, and as no program should.
 
 use jiff::Timestamp;
 

@@ -135,7 +135,7 @@ impl Cluster {
 
     /// Ends a replica without warning, and waits until it is gone.
     pub async fn kill_replica(&mut self, index: usize) {
-        // Its engine lives longer: an answer that breaks off would be told to the sender.
+        // Its engine lives longer: otherwise the sender would get an error for the answer that breaks off.
         let Some(mut running) = self.replicas[index].running.take() else { return };
         self.lives[running.process].killed = Some(Instant::now());
         running.child.kill().await.expect("it runs");

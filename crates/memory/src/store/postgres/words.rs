@@ -106,7 +106,7 @@ fn terms(store: &PostgresMemoryStore, query: &WordQuery) -> QueryResult<Vec<Opti
     Ok(phrases.iter().map(|words| QueryTerm::of(words)).collect())
 }
 
-/// All of them are those of the scope, so that common words of other collections do not hide its chunks, and ranks tell nothing of them.
+/// All of them are those of the scope, so that common words of other collections do not hide its chunks, and ranks reveal nothing about them.
 /// Those of some collections, or of a small memory, are read each time.
 fn statistics(
     store: &PostgresMemoryStore,

@@ -13,7 +13,7 @@ function tellTabs(one, turn, running) {
   if (turn.id !== null) otherTabs?.postMessage({ turn: turnName(one, turn), running });
 }
 
-// Other tabs tell what they are answering, if an answer is missing here.
+// Asks other tabs what they are answering, if an answer is missing here.
 function askTabs() {
   if (chat.turns.some(({ answer }) => answer === null)) otherTabs?.postMessage({ who: true });
 }
