@@ -429,7 +429,7 @@ async fn two_servers_on_one_database_share_everything_and_run_a_task_once() {
     let task = json_of(&homes[0], &arguments).await;
     let task = task["id"].as_str().expect("an id");
     let slots = async || {
-        let logs = json_of(&homes[1], &["scheduler", "logs", task, "--json"]).await;
+        let logs = json_of(&homes[1], &["scheduler", "logs", task, "-n", "10000", "--json"]).await;
         let runs = logs.as_array().expect("a list").clone();
         let slots: Vec<String> =
             runs.iter().map(|run| run["slot"].as_str().expect("a time").to_owned()).collect();
