@@ -249,7 +249,8 @@ async fn without_the_database_a_key_with_limits_is_refused_or_answered_as_config
     let ollama = fakes::ollama().await;
     let refusing = home_on(&ollama, &postgres.url());
     let allowing = home_with(&ollama, &postgres.url(), "limit_failure = \"allow\"\n");
-    let create = ["key", "create", "ana", "--budget", "100k tokens/day", "--json"];
+    // What counts for a day would be gone after midnight.
+    let create = ["key", "create", "ana", "--budget", "100k tokens/month", "--json"];
     let created = json_of(&refusing, &create).await;
     let header =
         format!("authorization: Bearer {}\r\nconnection: close", created["secret"].as_str().expect("text"));
