@@ -266,8 +266,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_listener_that_is_not_http_is_another_program() {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let port = listener.local_addr().expect("an address").port();
+        // No other program gets it after the listener is gone.
+        let port = hob_testkit::free_port();
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.expect("a port");
         let answering = async {
             let (mut connection, _) = listener.accept().await.expect("a connection");
             tokio::io::AsyncWriteExt::write_all(&mut connection, b"SSH-2.0-OpenSSH\r\n")

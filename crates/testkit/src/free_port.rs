@@ -7,8 +7,9 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::sync::Mutex;
 
-/// Below the range of Linux (from 32768) and of macOS (from 49152).
-const RANGE: std::ops::Range<u16> = 20_000..32_000;
+/// Below the range of Linux (from 32768) and of macOS (from 49152), and without 30000: there, Hob looks for SGLang unless it is told
+/// otherwise.
+const RANGE: std::ops::Range<u16> = 20_000..30_000;
 
 /// Claims of this process. The system takes them back when it ends, however it does.
 static CLAIMS: Mutex<Vec<File>> = Mutex::new(Vec::new());

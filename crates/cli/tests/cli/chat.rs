@@ -289,6 +289,32 @@ async fn ctrl_c_stops_a_waiting_command_and_a_signal_stops_the_program() {
     assert_eq!(terminal.end().await, Some(143));
 }
 
+/// Between two lines, the system must not read Ctrl-D itself: the line editor would never see it.
+#[tokio::test]
+async fn ctrl_d_during_a_command_ends_the_chat_after_it() {
+    let hold = Hold::new();
+    let (asked, mut in_vain) = unbounded_channel();
+    let (held, is_first) = (hold.clone(), AtomicBool::new(true));
+    let ollama = FakeServer::start(move |_| {
+        if is_first.swap(false, Ordering::SeqCst) {
+            return Reply::transcript("ollama/tags");
+        }
+        asked.send(()).expect("the test goes on");
+        Reply::json(200, "").then_held(&held, r#"{"models": []}"#)
+    })
+    .await;
+    let home = home(&ollama);
+    // With -m, no list of models is requested before the prompt.
+    let mut terminal = Terminal::start(&home, &["chat", "-m", "smollm2"]);
+    terminal.line("/model").await;
+    in_vain.recv().await.expect("a request");
+    assert!(!terminal.has_echo(), "what is typed does not disturb the output");
+    terminal.keys(CTRL_D).await;
+    hold.release();
+    assert_eq!(terminal.end().await, Some(0));
+    assert!(terminal.has_echo());
+}
+
 #[tokio::test]
 async fn character_references_cannot_control_the_terminal() {
     let ollama = answering([saying("&#27;]0;owned&#7; [x](&#27;c) &#155;2J done")]).await;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::fakes;
 use crate::home::{Home, Ran, engines_config};
+use crate::overview::shows;
 use crate::running::Running;
 
 /// A home whose server has this certificate.
@@ -28,9 +29,8 @@ async fn a_server_with_a_certificate_prints_https_and_other_commands_find_it() {
 
     let well = Ran { code: Some(0), stdout: "ok\n".into(), stderr: String::new() };
     assert_eq!(home.run(&["health", "--port", port]).await, well);
-    let overview = home.run(&[]).await;
     let first = format!("Server  running: chat at https://localhost:{port}, ");
-    assert!(overview.stdout.starts_with(&first), "{}", overview.stdout);
+    shows(&home, |stdout| stdout.starts_with(&first)).await;
     let running = home.run(&["ps"]).await;
     assert_eq!(running.code, Some(0), "{}", running.stderr);
     let second = home.run(&["serve", "--port", port]).await;

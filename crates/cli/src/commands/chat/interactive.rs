@@ -63,7 +63,6 @@ pub struct InteractiveChat<'a> {
 /// The context of one turn.
 struct TurnContext<'s> {
     look: Option<MarkdownLook>,
-    terminal: &'s Terminal,
     signals: &'s mut Signals,
 }
 
@@ -80,8 +79,8 @@ enum Next {
 }
 
 impl InteractiveChat<'_> {
-    pub async fn run(mut self, home: &Path, signals: &mut Signals) -> Result<ExitCode> {
-        let terminal = Terminal::take();
+    pub async fn run(mut self, home: &Path, terminal: &Terminal, signals: &mut Signals) -> Result<ExitCode> {
+        let quiet = terminal.quiet();
         let is_stdout = io::stdout().is_terminal();
         let has_colours = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
         let editor = Editor::start(EditorOptions { history: home.join(HISTORY), has_colours, is_stdout })?;
@@ -96,9 +95,9 @@ impl InteractiveChat<'_> {
             };
             let next = match input.typed {
                 EditorEvent::Line(line) => {
+                    quiet.renew();
                     let effect = self.session.handle_input(&line);
-                    let stage =
-                        TurnContext { look: look(input.width), terminal: &terminal, signals: &mut *signals };
+                    let stage = TurnContext { look: look(input.width), signals: &mut *signals };
                     self.carry_out(effect, stage).await?
                 }
                 EditorEvent::Interrupt => {
@@ -114,15 +113,12 @@ impl InteractiveChat<'_> {
     }
 
     async fn carry_out(&mut self, effect: ChatEffect, stage: TurnContext<'_>) -> Result<Next> {
-        let TurnContext { look, signals, .. } = stage;
+        let TurnContext { look, signals } = stage;
         match effect {
             ChatEffect::Nothing => {}
             ChatEffect::Say(text) => output::note(text),
             ChatEffect::Help => show_help()?,
-            ChatEffect::Ask(messages) => {
-                let _hush = stage.terminal.echo_off();
-                return self.ask(messages, look, signals).await;
-            }
+            ChatEffect::Ask(messages) => return self.ask(messages, look, signals).await,
             ChatEffect::ShowModels => return Ok(attend(self.show_models(), signals).await),
             ChatEffect::ChooseModel(model) => return Ok(attend(self.choose_model(model), signals).await),
             ChatEffect::ShowTools => return Ok(attend(self.show_tools(), signals).await),

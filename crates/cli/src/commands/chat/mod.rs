@@ -29,6 +29,7 @@ use self::interactive::InteractiveChat;
 use self::saved_chats::SavedChats;
 use self::session::ChatSession;
 use self::target::{ChatTarget, initial_settings};
+use self::terminal::Terminal;
 use crate::args::ChatArgs;
 use crate::commands::ask::answer_output::ReasoningDisplay;
 use crate::commands::ask::question;
@@ -63,6 +64,8 @@ pub fn run(args: ChatArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     let wishes = open_app::open_options(answering.engine, answering.offline.into());
     let wishes = AppOptions { databases: Some(databases), ..wishes };
     let choice = ServerChoice::of(answering, None);
+    // Until the end: the line editor may be in the middle of a line while the app closes.
+    let terminal = Terminal::take();
     open_app::with_answers(&config, &choice, &wishes, async |source, signals| {
         let model = answering.model.clone().filter(|model| model != DEFAULT_MODEL);
         let default_model = match &model {
@@ -79,7 +82,9 @@ pub fn run(args: ChatArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
             ChatTarget { source, model, default_model, only_tools: answering.tools.clone(), reasoning };
         match message {
             Some(message) => piped::run(message, &target, session, saved_chats.as_ref(), signals).await,
-            None => InteractiveChat { target: &target, session, saved_chats }.run(&home, signals).await,
+            None => {
+                InteractiveChat { target: &target, session, saved_chats }.run(&home, &terminal, signals).await
+            }
         }
     })
 }

@@ -148,8 +148,9 @@ async fn code_in_bubblewrap_sees_nothing_of_ours() {
 async fn npm_and_node_get_their_registry_and_no_key() {
     let spies = Spies::new("");
     spies.spy("npm", "");
+    // Last, because Hob ends it then.
     let says =
-        "echo '{\"type\":\"status\",\"status\":\"connected\"}'; pwd > \"$HOME/node-ran-in\"; cat > /dev/null";
+        "pwd > \"$HOME/node-ran-in\"; echo '{\"type\":\"status\",\"status\":\"connected\"}'; cat > /dev/null";
     spies.spy("node", says);
     let mut hob = spies.hob(&["channel", "login", "whatsapp"]);
     hob.env("npm_config_registry", "https://registry.example").env("HTTPS_PROXY", "http://proxy.example");
