@@ -7,8 +7,8 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::sync::Mutex;
 
-/// Below the range of Linux (from 32768) and of macOS (from 49152), and without 30000: there, Hob looks for SGLang unless it is told
-/// otherwise.
+/// Below the range of Linux (from 32768) and of macOS (from 49152), and without 30000: Hob looks for SGLang there unless the
+/// configuration names another address.
 const RANGE: std::ops::Range<u16> = 20_000..30_000;
 
 /// Claims of this process. The system takes them back when it ends, however it does.
