@@ -246,7 +246,8 @@ fn lock_file(path: &Path) -> File {
 fn is_alive(installation: &str, directory: &Path) -> bool {
     directory.join("ready").exists()
         && Command::new(format!("{installation}/bin/pg_isready"))
-            .args(["-q", "-U", "hob", "-d", "postgres", "-p", &SHARED_PORT.to_string(), "-h"])
+            // By default, it gives up after three seconds. Then a second server would delete the data of a busy one.
+            .args(["-q", "-t", "120", "-U", "hob", "-d", "postgres", "-p", &SHARED_PORT.to_string(), "-h"])
             .arg(directory)
             .status()
             .expect("started")
