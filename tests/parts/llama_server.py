@@ -69,11 +69,11 @@ def main():
         server = Server(server_parameters(arguments))
     except Exception as error:
         fail(f"cannot serve '{arguments.model}' on {arguments.host}:{arguments.port}: {error}")
-    print(f"llama-server: listening on {server.listening_address}", file=sys.stderr, flush=True)
-
     # Without waiting for running answers: the native threads would hold the interpreter until the last one ends.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(0))
+    # After that, because a test may send a signal at once.
+    print(f"llama-server: listening on {server.listening_address}", file=sys.stderr, flush=True)
     while os.getppid() == parent:
         time.sleep(PARENT_CHECK_SECONDS)
     os._exit(0)

@@ -155,6 +155,9 @@ def run_shared(server):
             if time.monotonic() - used > LINGER:
                 break
             fcntl.flock(users, fcntl.LOCK_UN)
+        else:
+            # It has crashed. Without the lock, the files may already be those of the next server.
+            return
         # Held until this process ends, so that a test that comes now waits and then starts a new server.
         ready.unlink()
         server.end(signal.SIGQUIT)

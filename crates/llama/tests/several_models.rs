@@ -85,6 +85,8 @@ async fn ten_models_with_memory_for_two_are_all_answered_with_few_loads() {
     let names = names(10);
     let dir = models_dir(&names);
     let engine = engine_for(&dir, 2).await;
+    // The headers of the files are read once. All requests would read them, and join the queue one after the other.
+    engine.list_models().await.expect("a list");
     // Ten callers, each with its own order of models.
     let requests = (0..10).flat_map(|caller| (0..10).map(move |turn| (caller * 3 + turn * 7) % 10));
     let answered = stream::iter(requests.map(|model| {

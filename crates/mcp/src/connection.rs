@@ -23,8 +23,9 @@ use crate::{MAX_MESSAGE_BYTES, McpError, McpServerOptions, McpTransport, http, s
 /// The pages of a tool list that are read.
 const MAX_PAGES: usize = 32;
 
-/// How long a server may take to end after its connection was lost.
-const END_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long a server may take to end after its connection was lost: a moment, but on a busy machine a process ends late. It is longer
+/// than the wait for the rest of its output.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// `rmcp` completes pending work before it ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);

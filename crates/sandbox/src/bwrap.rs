@@ -189,8 +189,9 @@ fn as_nobody(mut command: Command) -> Command {
 /// The restrictions.
 fn arguments(limits: &SandboxLimits, mounts: &[AllowedMount], python: Option<&Python>) -> Vec<OsString> {
     let mut arguments = Arguments::default();
-    // `--die-with-parent` is for the case that Hob is killed. It watches the thread that started it, which belongs to the runtime
-    // and lives as long.
+    // `--die-with-parent` is for the case that Hob is killed. It watches the thread that started it. That is a worker of a runtime,
+    // which lives as long, as long as no task calls `block_in_place`: that makes a worker a blocking thread, which ends when it is
+    // idle.
     arguments
         .words(&["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent"])
         .words(&["--uid", &NOBODY.to_string(), "--gid", &NOBODY.to_string()])

@@ -182,18 +182,23 @@ struct ContainerRemoval {
 }
 
 impl ContainerRemoval {
-    /// Kills and removes the container.
+    /// Kills and removes the container. If the client takes too long, which a busy machine may cause, this is tried again when the
+    /// value is dropped.
     async fn now(&mut self) {
         let Some(name) = self.name.clone() else { return };
+        let mut is_answered = true;
         for arguments in [&["kill", &name][..], &["rm", "--force", &name]] {
             let mut command = command(&self.program, &CLIENT_NEEDS);
             command.args(arguments);
             // Killing a container that has ended fails, which is fine.
             if let Err(error) = run_probe(command, &self.program).await {
                 tracing::warn!(name, %error, "cannot remove a container");
+                is_answered = false;
             }
         }
-        self.name = None;
+        if is_answered {
+            self.name = None;
+        }
     }
 }
 

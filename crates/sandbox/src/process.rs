@@ -37,21 +37,21 @@ where
     let streams = command.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     streams.kill_on_drop(true);
     let began = Instant::now();
-    let mut child = command.spawn()?;
-    let group = ProcessGroup::led_by(child.id());
+    let mut program = RunningProgram::new(command.spawn()?);
+    let child = &mut program.child;
     let pid = child.id().unwrap_or_default();
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (mut out, mut err) = (OutputCapture::new(bounds.limits), OutputCapture::new(bounds.limits));
 
     let exit_reason = tokio::select! {
-        ended = finish(&mut child, feed(stdin, &bounds.stdin), out.drain(stdout), err.drain(stderr)) => ended?,
+        ended = finish(child, feed(stdin, &bounds.stdin), out.drain(stdout), err.drain(stderr)) => ended?,
         exit_reason = watch(pid) => exit_reason,
         () = tokio::time::sleep(bounds.timeout) => ExitReason::TimedOut(bounds.timeout),
     };
     match exit_reason {
         // No process is left, and the system may give the group's number to another one.
-        ExitReason::Exited(_) => group.forget(),
-        _ => kill(&mut child, group).await,
+        ExitReason::Exited(_) => program.forget(),
+        _ => program.kill().await,
     }
     let output_cut = out.is_cut || err.is_cut;
     Ok(JobResult {
@@ -135,12 +135,41 @@ impl OutputCapture {
     }
 }
 
-/// Kills the whole group and waits until its leader has ended: the next program must not start beside it. The leader is killed first,
-/// so that it starts nothing more.
-async fn kill(child: &mut Child, mut group: ProcessGroup) {
-    let _ = child.start_kill();
-    group.kill();
-    if tokio::time::timeout(KILL_TIMEOUT, child.wait()).await.is_err() {
-        tracing::warn!(pid = child.id(), "a sandboxed program does not end after it was killed");
+/// A running program and its group. Dropping it kills both.
+struct RunningProgram {
+    /// `None` once no process is left, or all of them are killed. Dropped before the child, which keeps the number of the group.
+    group: Option<ProcessGroup>,
+    child: Child,
+}
+
+impl RunningProgram {
+    fn new(child: Child) -> Self {
+        RunningProgram { group: Some(ProcessGroup::led_by(child.id())), child }
+    }
+
+    /// For a program of which no process is left.
+    fn forget(mut self) {
+        if let Some(group) = self.group.take() {
+            group.forget();
+        }
+    }
+
+    /// Kills the whole group and waits until its leader has ended: the next program must not start beside it.
+    async fn kill(mut self) {
+        let _ = self.child.start_kill();
+        self.group = None;
+        if tokio::time::timeout(KILL_TIMEOUT, self.child.wait()).await.is_err() {
+            tracing::warn!(pid = self.child.id(), "a sandboxed program does not end after it was killed");
+        }
+    }
+}
+
+impl Drop for RunningProgram {
+    /// The leader is killed first, so that it starts nothing more. It may not even lead its group yet: a group that is killed before
+    /// it exists is not killed at all.
+    fn drop(&mut self) {
+        if self.group.is_some() {
+            let _ = self.child.start_kill();
+        }
     }
 }

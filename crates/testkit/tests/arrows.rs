@@ -145,6 +145,8 @@ const RESERVED_WORDS: &[(&str, &[&str])] = &[
         "tokio::task::spawn_blocking",
         &["agents", "app", "cli", "config", "db", "llama", "mail", "models", "sandbox", "server"],
     ),
+    // A worker thread that blocks in place is replaced, and ends when it is idle. With it ends every sandbox that it started.
+    ("block_in_place", &[]),
 ];
 
 fn crates_dir() -> PathBuf {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use crate::support::{WAIT_LIMIT, call, part, states, stdio};
+use futures::FutureExt;
 use hob_core::Reach;
 use hob_mcp::{McpServerOptions, McpServers, ToolPins};
 use serde_json::json;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 fn everything() -> McpServerOptions {
     let program =
@@ -43,14 +44,19 @@ async fn its_tools_do_what_they_say() {
 #[tokio::test]
 async fn calls_run_concurrently() {
     let servers = started(everything()).await;
-    let slow =
-        call(&servers, "every_thing__trigger-long-running-operation", json!({"duration": 2, "steps": 2}));
+    let long = json!({"duration": 2, "steps": 2});
+    // Boxed, so that it is dropped before the servers end.
+    let mut slow = Box::pin(call(&servers, "every_thing__trigger-long-running-operation", long));
+    // The slow one is sent first.
+    assert!(slow.as_mut().now_or_never().is_none());
     let quick = call(&servers, "every_thing__echo", json!({"message": "first"}));
-    let ended = |answer: Result<String, _>| answer.map(|answer| (answer, Instant::now()));
-    let (slow, quick) = tokio::join!(async { ended(slow.await) }, async { ended(quick.await) });
-    let (slow, quick) = (slow.unwrap(), quick.unwrap());
-    assert!(slow.0.starts_with("Long running operation completed."));
-    assert!(quick.1 < slow.1, "the quick one does not wait for the slow one");
+    tokio::select! {
+        // After a pause of this process, both answers are there.
+        biased;
+        quick = quick => assert_eq!(quick.unwrap(), "Echo: first"),
+        slow = &mut slow => panic!("the quick one waits for the slow one: {slow:?}"),
+    }
+    assert!(slow.await.unwrap().starts_with("Long running operation completed."));
     servers.shutdown().await;
 }
 

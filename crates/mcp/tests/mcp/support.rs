@@ -23,7 +23,13 @@ pub fn stdio(name: &str, command: &str, args: &[&str]) -> McpServerOptions {
         env: Vec::new(),
         cwd: None,
     };
-    McpServerOptions { restart_delay: Duration::from_millis(10), ..McpServerOptions::new(name, transport) }
+    McpServerOptions {
+        restart_delay: Duration::from_millis(10),
+        // A busy machine needs a while to start an interpreter. Tests of the limits set their own.
+        start_timeout: WAIT_LIMIT,
+        call_timeout: WAIT_LIMIT,
+        ..McpServerOptions::new(name, transport)
+    }
 }
 
 /// The server of `server.py`.
