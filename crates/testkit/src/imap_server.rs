@@ -10,6 +10,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::free_port::server_port;
+
 /// The name and the password of the mailbox.
 pub const MAIL_USER: &str = "hob@example.org";
 pub const MAIL_PASSWORD: &str = "s3cret \"words\"";
@@ -81,7 +83,7 @@ struct Mailbox {
 
 impl ImapServer {
     pub async fn start(script: ImapScript) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let listener = TcpListener::bind(("127.0.0.1", server_port())).await.expect("a free port");
         let address = listener.local_addr().expect("its address");
         let mailbox = Mailbox { uid_validity: 7, next_uid: 1, messages: Vec::new() };
         let shared = Arc::new(Shared {

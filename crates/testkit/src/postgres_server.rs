@@ -243,10 +243,12 @@ fn lock_file(path: &Path) -> File {
     File::options().create(true).truncate(false).read(true).write(true).open(path).expect("a file")
 }
 
+/// A server that is gone refuses at once. One that is busy answers late, and must not be taken for one that is gone: its data would be
+/// deleted while other tests use it.
 fn is_alive(installation: &str, directory: &Path) -> bool {
     directory.join("ready").exists()
         && Command::new(format!("{installation}/bin/pg_isready"))
-            .args(["-q", "-U", "hob", "-d", "postgres", "-p", &SHARED_PORT.to_string(), "-h"])
+            .args(["-q", "-t", "120", "-U", "hob", "-d", "postgres", "-p", &SHARED_PORT.to_string(), "-h"])
             .arg(directory)
             .status()
             .expect("started")
