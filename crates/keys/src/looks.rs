@@ -1,5 +1,7 @@
 //! Lets others ask for a look at the stored keys, and wait for its end. Knows nothing of keys.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio::sync::{Notify, watch};
 
 /// Looks are numbered from 1.
@@ -15,6 +17,8 @@ struct LookNumbers {
 #[derive(Default)]
 pub(crate) struct KeyLooks {
     asked: Notify,
+    /// Whether someone has asked since the last look began.
+    is_asked: AtomicBool,
     numbers: watch::Sender<LookNumbers>,
 }
 
@@ -24,8 +28,12 @@ impl KeyLooks {
         self.numbers.send_modify(|numbers| numbers.is_followed = is_followed);
     }
 
-    pub(crate) fn begin(&self) {
+    /// Begins a look. Returns whether someone has asked for it: then announcements of changes are not enough, because one may still be on
+    /// its way.
+    pub(crate) fn begin(&self) -> bool {
         self.numbers.send_modify(|numbers| numbers.begun += 1);
+        // After the number: who waits for a look of a later number has asked before it begins.
+        self.is_asked.swap(false, Ordering::AcqRel)
     }
 
     pub(crate) fn end(&self) {
@@ -39,6 +47,8 @@ impl KeyLooks {
 
     /// Asks for a look now, and waits for its end.
     pub(crate) async fn look_now(&self) {
+        // Before the number of the last look is read: the look that is awaited, or one after this call that ends before it, knows.
+        self.is_asked.store(true, Ordering::Release);
         self.asked.notify_one();
         self.next().await;
     }
@@ -68,16 +78,18 @@ mod tests {
         assert!(pin!(looks.asked()).poll(&mut context).is_pending());
 
         looks.set_followed(true);
-        looks.begin();
+        assert!(looks.begin(), "someone has asked");
         let mut asking = pin!(looks.look_now());
         assert!(asking.as_mut().poll(&mut context).is_pending());
         assert!(pin!(looks.asked()).poll(&mut context).is_ready());
         looks.end();
         assert!(asking.as_mut().poll(&mut context).is_pending(), "it may have read the keys before");
-        looks.begin();
+        assert!(looks.begin(), "whatever the reason for the look is");
         looks.end();
         assert!(asking.as_mut().poll(&mut context).is_ready());
 
+        assert!(!looks.begin(), "no one has asked since");
+        looks.end();
         let mut waiting = pin!(looks.next());
         assert!(waiting.as_mut().poll(&mut context).is_pending());
         looks.set_followed(false);

@@ -166,11 +166,12 @@ impl KeyService {
                 () = tokio::time::sleep(wait) => {}
                 () = self.looks.asked() => {}
             }
-            self.looks.begin();
+            let is_asked = self.looks.begin();
             let this = Arc::clone(self);
             let cleans = cleaned_at.is_none_or(|at| at.elapsed() >= CLEANING);
             let looked = hob_db::spawn_blocking(move || {
-                let looked = this.look(&mut watch).and_then(|()| if cleans { this.clean() } else { Ok(()) });
+                let looked =
+                    this.look(&mut watch, is_asked).and_then(|()| if cleans { this.clean() } else { Ok(()) });
                 (watch, looked)
             });
             let (seen, looked) = match looked.await {
@@ -199,8 +200,8 @@ impl KeyService {
         }
     }
 
-    /// Blocks.
-    fn look(&self, watch: &mut Option<ChangeWatch>) -> DbResult<()> {
+    /// Whoever asks gets the keys as they are stored now. A watch may learn of a change later: a server announces it. Blocks.
+    fn look(&self, watch: &mut Option<ChangeWatch>, is_asked: bool) -> DbResult<()> {
         for account in self.accounts() {
             account.metered.write_overdrafts()?;
         }
@@ -211,7 +212,7 @@ impl KeyService {
             Some(watch) => watch.has_changed()?,
             None => true,
         };
-        if may_have_changed && self.parts.store.changes()? != self.snapshot.load().changes {
+        if (may_have_changed || is_asked) && self.parts.store.changes()? != self.snapshot.load().changes {
             self.load()?;
         }
         // Last: while the store fails, shares stay here, where they can be spent.

@@ -222,3 +222,20 @@ async fn a_key_that_another_server_changes_is_changed_here_too() {
     }
     here.service.close().await;
 }
+
+#[tokio::test]
+async fn a_task_of_a_key_that_another_server_has_just_created_gets_its_rights() {
+    let database = PostgresServer::shared().create_database();
+    let here = keys_over(connect(&database.url()));
+    here.service.start().await.expect("started");
+    let other = server(&database).await;
+    for key in ["ana", "ben", "cleo"] {
+        // The first look reads the keys in any case.
+        assert!(here.service.stored_grant(key, None).await.is_none());
+        other.create(key, KeyPatch::default()).await;
+        // At once, whether or not the announcement of the change has arrived.
+        let granted = here.service.stored_grant(key, None).await.expect("the key is valid");
+        assert_eq!(&*granted.name, key);
+    }
+    here.service.close().await;
+}

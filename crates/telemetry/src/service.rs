@@ -15,8 +15,9 @@ use crate::store::{self, TelemetryStore};
 use crate::timings::ModelSpeed;
 use crate::writer::{TelemetryWriter, WriterOptions};
 
-/// How long a report waits for records that are not written yet.
-const FLUSH_TIMEOUT: Duration = Duration::from_millis(250);
+/// How long a report waits for records that are not written yet. On a busy disk, one write may wait for another one for seconds. A
+/// database that fails ends the wait at once.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub struct TelemetryOptions {
@@ -106,7 +107,7 @@ impl TelemetryService {
         &self.prices
     }
 
-    /// Waits briefly for records that are not written yet. Blocks.
+    /// Waits for records that are not written yet, for a bounded time. Blocks.
     pub fn settle(&self) {
         if let Some(kept) = &self.kept {
             kept.writer.flush(FLUSH_TIMEOUT);

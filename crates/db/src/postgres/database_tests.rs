@@ -4,11 +4,12 @@ use std::net::TcpListener;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Instant;
 
 use hob_testkit::{PostgresServer, TestDatabase, free_port};
 
 use super::super::inspect::ExtensionState;
-use super::super::listener::TopicMessage;
+use super::super::listener::{POLL_INTERVAL, TopicMessage};
 use super::super::transaction::MAX_MESSAGE_BYTES;
 use super::*;
 
@@ -130,12 +131,18 @@ fn a_change_is_noticed_by_those_who_watch_its_topic() {
     let two = at(&test.url());
     let mut notes = one.watch("notes").expect("watched");
     let mut others = one.watch("others").expect("watched");
-    assert!(notes.has_changed().expect("looked"), "the first look");
-    // Until it listens, which counts as a change.
+    for watch in [&mut notes, &mut others] {
+        assert!(watch.has_changed().expect("looked"), "the first look");
+    }
+    wait_for_listener(PostgresServer::shared(), &test);
+    // That it listens counts as a change, of each topic.
     while !notes.has_changed().expect("looked") {
         thread::yield_now();
     }
-    others.has_changed().expect("looked");
+    let looked = Instant::now();
+    while !others.has_changed().expect("looked") {
+        thread::yield_now();
+    }
     two.write(|transaction| transaction.notify("notes")).expect("written");
     while !notes.has_changed().expect("looked") {
         thread::yield_now();
@@ -149,7 +156,9 @@ fn a_change_is_noticed_by_those_who_watch_its_topic() {
     while !notes.has_changed().expect("looked") {
         thread::yield_now();
     }
-    assert!(!others.has_changed().expect("looked"), "nothing was committed");
+    // After a while, a watch reports a change in any case.
+    let is_changed = others.has_changed().expect("looked");
+    assert!(!is_changed || looked.elapsed() >= POLL_INTERVAL, "nothing was committed");
 }
 
 #[test]
@@ -161,7 +170,10 @@ fn all_connections_in_use_is_said_after_a_while() {
         ..options(&test.url())
     };
     let database = PostgresDatabase::new(options, MIGRATIONS).expect("made");
-    database.migrate().expect("migrated");
+    // A busy machine may take longer than this for a connection too. The one that is made then stays open.
+    while let Err(error) = database.migrate() {
+        assert!(error.is_temporary(), "{error}");
+    }
     let busy = database.read(|_| Ok(texts(&database))).expect("held").expect_err("no second one");
     assert!(busy.is_temporary());
     assert_eq!(

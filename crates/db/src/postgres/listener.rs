@@ -22,7 +22,7 @@ pub(super) const CHANNEL: &str = "hob";
 const RECONNECT: Duration = Duration::from_secs(1);
 
 /// A watch reports a change at least so often, in case a notification was lost.
-const POLL_INTERVAL: Duration = Duration::from_secs(10);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Messages that wait for a slow reader.
 const MAX_QUEUED_MESSAGES: usize = 256;
