@@ -4,6 +4,7 @@
 //! before it sends the request.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -28,6 +29,8 @@ const RECHECK_AFTER: Duration = Duration::from_secs(1);
 struct ModelList {
     models: Vec<ModelInfo>,
     at: Instant,
+    /// How often the models had changed when it was requested.
+    changes: u64,
 }
 
 /// The latest failure to list the models.
@@ -62,6 +65,8 @@ pub struct ModelListCache {
 struct CachedList {
     engine: Arc<dyn Engine>,
     known: ArcSwapOption<ModelList>,
+    /// How often Hob has changed the models. A list that was requested before a change may arrive after it.
+    changes: AtomicU64,
     /// Set if the latest request for the list failed.
     failure: ArcSwapOption<ListFailure>,
     /// Held during a request to the engine, so that concurrent callers share it.
@@ -73,6 +78,7 @@ impl ModelListCache {
         let cached = CachedList {
             engine,
             known: ArcSwapOption::empty(),
+            changes: AtomicU64::new(0),
             failure: ArcSwapOption::empty(),
             asking: tokio::sync::Mutex::new(()),
         };
@@ -163,6 +169,9 @@ impl ModelListCache {
 
     /// Whether the list is recent enough. An old list is refreshed in the background.
     fn is_usable(&self, known: &ModelList) -> bool {
+        if self.cached.is_outdated(known) {
+            return false;
+        }
         let age = known.at.elapsed();
         if age < FRESH_FOR {
             return true;
@@ -177,6 +186,7 @@ impl ModelListCache {
 
     /// The next use requests the list again: the models have just changed.
     pub fn forget(&self) {
+        self.cached.changes.fetch_add(1, Ordering::SeqCst);
         self.cached.known.store(None);
     }
 
@@ -199,6 +209,11 @@ impl CachedList {
         known.models.iter().any(|listed| self.engine.means(asked, &listed.id))
     }
 
+    /// Whether the models have changed since the list was requested.
+    fn is_outdated(&self, known: &ModelList) -> bool {
+        known.changes != self.changes.load(Ordering::SeqCst)
+    }
+
     /// A list no older than [`RECHECK_AFTER`]. A caller that waited for another caller's failed request does not send
     /// one itself.
     async fn refreshed(&self) -> Result<Arc<ModelList>, EngineError> {
@@ -206,6 +221,7 @@ impl CachedList {
         let _asking = self.asking.lock().await;
         if let Some(known) = self.known.load_full()
             && known.at.elapsed() < RECHECK_AFTER
+            && !self.is_outdated(&known)
         {
             return Ok(known);
         }
@@ -215,11 +231,12 @@ impl CachedList {
             return Err(self.unreachable(failure));
         }
         let began = Instant::now();
+        let changes = self.changes.load(Ordering::SeqCst);
         let listed = tokio::time::timeout(LIST_TIMEOUT, self.engine.list_models()).await;
         let timeout = || EngineError::Timeout { engine: self.engine.key().to_owned(), after: LIST_TIMEOUT };
         match listed.unwrap_or_else(|_| Err(timeout())) {
             Ok(models) => {
-                let known = Arc::new(ModelList { models, at: Instant::now() });
+                let known = Arc::new(ModelList { models, at: Instant::now(), changes });
                 self.known.store(Some(Arc::clone(&known)));
                 self.failure.store(None);
                 Ok(known)

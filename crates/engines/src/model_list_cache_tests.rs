@@ -1,4 +1,5 @@
 use hob_testkit::ScriptedEngine;
+use tokio::sync::Notify;
 
 use super::*;
 
@@ -104,4 +105,61 @@ async fn a_crowd_before_a_hung_engine_waits_once_and_not_in_series() {
     // A caller right after them does not wait again.
     list.check("m").await.unwrap();
     assert_eq!(began.elapsed(), LIST_TIMEOUT);
+}
+
+/// An engine that reads its models when it is asked, and answers when the test lets it.
+#[derive(Default)]
+struct Changing {
+    models: Mutex<Vec<&'static str>>,
+    asked: Notify,
+    answers: Notify,
+}
+
+#[async_trait::async_trait]
+impl Engine for Changing {
+    fn key(&self) -> &str {
+        "changing"
+    }
+
+    fn address(&self) -> &str {
+        ""
+    }
+
+    async fn generate(&self, _: &hob_core::GenerateRequest) -> Result<hob_core::Generation, EngineError> {
+        std::future::pending().await
+    }
+
+    async fn stream(&self, _: &hob_core::GenerateRequest) -> Result<hob_core::GenerationStream, EngineError> {
+        std::future::pending().await
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        let models = self.models.lock().iter().map(|id| ModelInfo::named(*id)).collect();
+        self.asked.notify_one();
+        self.answers.notified().await;
+        Ok(models)
+    }
+
+    async fn health(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_was_requested_before_a_change_is_not_used_after_it() {
+    let engine = Arc::new(Changing::default());
+    let list = ModelListCache::new(Arc::clone(&engine) as Arc<dyn Engine>);
+    engine.models.lock().push("old");
+    let change = async {
+        engine.asked.notified().await;
+        engine.models.lock().push("new");
+        list.forget();
+        engine.answers.notify_one();
+    };
+    let (before, ()) = tokio::join!(list.list(), change);
+    assert_eq!(before.unwrap().len(), 1);
+    assert_eq!(list.contains("new"), None, "it is not known");
+    engine.answers.notify_one();
+    assert_eq!(list.list().await.unwrap().len(), 2);
+    assert_eq!(list.contains("new"), Some(true));
 }

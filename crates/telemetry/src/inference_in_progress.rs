@@ -196,14 +196,12 @@ impl InferenceInProgress {
                 _ => reservation.settle(usage),
             }
         }
-        if self.context.events.have_subscribers() {
-            self.context.events.publish(Event::InferenceEnd {
-                engine: self.engine.clone(),
-                model: self.model.clone(),
-                success: matches!(ending, InferenceEnd::Complete(_)),
-                latency,
-            });
-        }
+        let ended = self.context.events.have_subscribers().then(|| Event::InferenceEnd {
+            engine: self.engine.clone(),
+            model: self.model.clone(),
+            success: matches!(ending, InferenceEnd::Complete(_)),
+            latency,
+        });
         if let Some(tally) = &self.context.tally {
             tally.add(&self.model, usage);
         }
@@ -228,6 +226,10 @@ impl InferenceInProgress {
                 ..self.context.details.clone()
             },
         });
+        // After the record, which a page reads when it hears of the end.
+        if let Some(ended) = ended {
+            self.context.events.publish(ended);
+        }
     }
 
     fn end_span(&mut self, ending: &InferenceEnd, usage: Usage) {

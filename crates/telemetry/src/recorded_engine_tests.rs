@@ -3,8 +3,9 @@ use std::future::ready;
 use futures::StreamExt;
 use futures::future::Either;
 use hob_core::{
-    CallReservation, CallerRole, CollectionSet, Delta, FinishReason, KeyGrant, LimitAnswer, Message, Reach,
-    ReasoningSeal, RequestSource, Role, RunEvents, RunningRequest, Spending, ToolCallDelta, ToolDefinition,
+    CallReservation, CallerRole, CollectionSet, Delta, EventBus, FinishReason, KeyGrant, LimitAnswer,
+    Message, Reach, ReasoningSeal, RequestSource, Role, RunEvents, RunningRequest, Spending, ToolCallDelta,
+    ToolDefinition,
 };
 use hob_testkit::ScriptedEngine;
 use parking_lot::Mutex;
@@ -92,19 +93,23 @@ fn recorded(engine: ScriptedEngine) -> (RecordedEngine, Arc<Notebook>) {
 
 fn recorded_for(engine: ScriptedEngine, key: Option<Arc<KeyGrant>>) -> (RecordedEngine, Arc<Notebook>) {
     let log = Arc::new(Notebook::default());
-    let context = RecordContext {
+    let context = RecordContext { key, ..context_of(&log) };
+    (RecordedEngine::new(Arc::new(engine), context), log)
+}
+
+fn context_of(log: &Arc<Notebook>) -> RecordContext {
+    RecordContext {
         run: "run".into(),
         source: RequestSource::Server,
         agent: None,
         events: RunEvents::without_subscribers(),
-        recorder: Arc::new(Recorder::to(Arc::clone(&log) as Arc<dyn InferenceLog>)),
+        recorder: Arc::new(Recorder::to(Arc::clone(log) as Arc<dyn InferenceLog>)),
         trace_parent: None,
-        key,
+        key: None,
         end_user: None,
         details: Default::default(),
         tally: None,
-    };
-    (RecordedEngine::new(Arc::new(engine), context), log)
+    }
 }
 
 fn asking() -> GenerateRequest {
@@ -151,6 +156,23 @@ async fn a_whole_answer_and_a_stream_are_recorded_once_each() {
     let kept = log.0.lock();
     assert_eq!((kept[0].streamed, kept[0].first_token), (false, None));
     assert!(kept[1].streamed && kept[1].first_token.is_some());
+}
+
+#[tokio::test]
+async fn who_hears_of_the_end_of_a_call_finds_its_record() {
+    let (log, bus) = (Arc::new(Notebook::default()), EventBus::new());
+    let (records, found) = (Arc::clone(&log), Arc::new(Mutex::new(Vec::new())));
+    let heard = Arc::clone(&found);
+    let _subscription = bus.subscribe(move |happening| {
+        if let Event::InferenceEnd { .. } = happening.event {
+            heard.lock().push(records.endings().len());
+        }
+    });
+    let context = RecordContext { events: RunEvents::new(bus.clone(), "run"), ..context_of(&log) };
+    let engine = RecordedEngine::new(Arc::new(ScriptedEngine::saying(&["hi"])), context);
+    engine.generate(&asking()).await.unwrap();
+    engine.stream(&asking()).await.unwrap().deltas.collect::<Vec<_>>().await;
+    assert_eq!(*found.lock(), [1, 2]);
 }
 
 #[tokio::test]

@@ -109,7 +109,7 @@ async fn both_body_formats_send_a_message_and_the_first_has_priority() {
     assert_eq!(send(&server, second).await, (200, json!({ "status": "sent", "target": "slack" })));
     let both = json!({ "target": "slack", "message": "no", "channel": "telegram", "content": "three" });
     assert_eq!(send(&server, both).await, (200, json!({ "status": "sent", "channel": "telegram" })));
-    let sent = server.gateway.as_ref().unwrap().frames();
+    let sent = server.gateway.as_ref().unwrap().received(3).await;
     let expected = [("telegram", "one", Some("t1")), ("slack", "two", None), ("telegram", "three", None)];
     let expected = expected.map(|(channel, content, thread)| {
         json!({ "channel": channel, "content": content, "conversation_id": thread, "metadata": {} })

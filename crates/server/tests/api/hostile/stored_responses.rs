@@ -226,8 +226,13 @@ async fn clients_that_leave_while_a_run_begins_leave_no_run_behind() {
 #[tokio::test]
 async fn slow_readers_of_large_stored_responses_have_a_share_of_the_memory() {
     let home = tempfile::tempdir().unwrap();
-    let config =
-        ServerConfig { max_body_mb: 2, queue_timeout: Duration::from_millis(100), ..loopback_config() };
+    let config = ServerConfig {
+        max_body_mb: 2,
+        queue_timeout: Duration::from_millis(100),
+        // No reader is disconnected while the others begin.
+        write_timeout: 10 * WAIT_LIMIT,
+        ..loopback_config()
+    };
     let server = StoringServer::start_on(home, hello(), config).await;
     store_response(&server, "resp_large", "[]", json!({ "id": "resp_large", "text": "x".repeat(24 << 20) }));
     let mut readers = Vec::new();

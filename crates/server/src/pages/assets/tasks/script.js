@@ -3,7 +3,8 @@
 
 const PREVIEW_PAUSE_MS = 250;
 const SHOWN_LOGS = 20;
-const FAR_AHEAD_MS = 3_600_000;
+// The full hour before this moment is at least an hour ahead. A nearer one could be over before it is sent.
+const FAR_AHEAD_MS = 7_200_000;
 
 const form = $("create-form");
 const field = (name) => form.elements.namedItem(name);

@@ -76,6 +76,9 @@ function card(key, used, isRecorded) {
     ...(actions.length ? [node("div", { className: "row" }, ...actions)] : []));
 }
 
+// What gets the focus when it is shown: a change and its event can load the keys at the same time.
+let nextFocus = null;
+
 function showKeys(keys, usage) {
   const figures = usage?.data ?? [];
   const isRecorded = figures.length > 0 || (usage !== null && !usage.message);
@@ -86,8 +89,9 @@ function showKeys(keys, usage) {
   const focused = document.activeElement?.dataset?.action;
   const heading = document.activeElement?.matches("#keys h3") ? document.activeElement.closest("li").id : "";
   $("keys").replaceChildren(...sorted.map((key) => card(key, used.get(key.name), isRecorded)));
-  if (focused) focusOn(focused);
-  if (heading) $(heading)?.querySelector("h3").focus();
+  if (nextFocus !== null && focusOn(nextFocus)) nextFocus = null;
+  else if (focused) focusOn(focused);
+  else if (heading) $(heading)?.querySelector("h3").focus();
   $("no-keys").hidden = keys.length > 0;
   const active = keys.filter((key) => stateOf(key) === "active").length;
   put("count", plural(active, "active key", "active keys"));
@@ -131,11 +135,13 @@ async function load() {
 
 // --- changes ---
 
-// Waits for the answer to a change, and shows the keys as they are then. Returns the answer, or null after an error that was shown.
-async function change(sent, done) {
+// Waits for the answer to a change, and shows the keys as they are then, with the focus on this action. Returns the answer, or null after an
+// error that was shown.
+async function change(sent, done, focus = null) {
   const answer = await sent;
   const worked = answer !== null && answer.status < 400;
   showNotice(worked ? "" : problem(answer));
+  if (worked) nextFocus = focus;
   await load();
   if (!worked) return null;
   say(done);
@@ -144,14 +150,10 @@ async function change(sent, done) {
 
 const pathOf = (key) => `v1/keys/${encodeURIComponent(key.name)}`;
 
-const disable = (key, button) => once(button, async () => {
-  await change(post(`${pathOf(key)}/disable`, {}), `${key.name} is disabled.`);
-  focusOn(`enable ${key.name}`);
-});
-const enable = (key, button) => once(button, async () => {
-  await change(post(`${pathOf(key)}/enable`, {}), `${key.name} is enabled.`);
-  focusOn(`disable ${key.name}`);
-});
+const disable = (key, button) => once(button, () =>
+  change(post(`${pathOf(key)}/disable`, {}), `${key.name} is disabled.`, `enable ${key.name}`));
+const enable = (key, button) => once(button, () =>
+  change(post(`${pathOf(key)}/enable`, {}), `${key.name} is enabled.`, `disable ${key.name}`));
 
 async function revoke(key) {
   const agreed = await confirmed({

@@ -254,9 +254,15 @@ impl Browser {
 
     /// Presses keys where the focus is.
     pub async fn press(&self, keys: &str) {
-        let focused = self.driver.get("element/active").await.unwrap();
-        let command = format!("element/{}/value", element_id(&focused));
-        self.driver.post(&command, &json!({ "text": keys })).await.unwrap();
+        loop {
+            let focused = self.driver.get("element/active").await.unwrap();
+            let command = format!("element/{}/value", element_id(&focused));
+            match self.driver.post(&command, &json!({ "text": keys })).await {
+                // The page has replaced the element in between, and no key is pressed yet.
+                Err(error) if error.contains("stale element reference") => {}
+                pressed => return drop(pressed.unwrap()),
+            }
+        }
     }
 
     /// The errors in the browser's log since the last call: errors of scripts and violations of the policy.

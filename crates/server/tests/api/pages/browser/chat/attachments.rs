@@ -84,6 +84,9 @@ async fn a_picture_goes_only_to_a_model_that_sees() {
     .await;
     let server = server_for(crate::support::engine_at(&fake, hob_engines::Style::VLLM)).await;
     let browser = page_at(&server, Device::DESKTOP).await;
+    // The page asks for no models any more, which would replace these.
+    until(&browser, "liveStream.isOpen").await;
+    browser.run_async("watch.look().then(arguments[0])").await;
     let blind = "takeModels([{ id: 'm', default: true, capabilities: { vision: false } }, { id: 'eye', capabilities: { vision: true } }])";
     browser.run(blind).await;
     drop_files(&browser, &[("dot.png", "image/png", PNG)]).await;

@@ -110,7 +110,10 @@ async fn press_button(browser: &Browser, within: &str, label: &str) {
 
 /// Opens the menu of a conversation in the list, and chooses.
 async fn choose_in_list(browser: &Browser, row: &str, label: &str) {
-    click(browser, &format!("#list {row} button")).await;
+    let button = format!("#list {row} button");
+    // The list is loaded beside the conversation.
+    until(browser, &format!("document.querySelector({button:?}) !== null")).await;
+    click(browser, &button).await;
     press_button(browser, "#choices-menu", label).await;
 }
 
