@@ -171,6 +171,8 @@ async fn a_task_names_the_key_that_pays_for_it() {
     let shown = home.run(&["scheduler", "show", task["id"].as_str().expect("an id")]).await;
     let key = shown.stdout.lines().find(|line| line.starts_with("Key")).expect("the key is shown");
     assert_eq!(key.split_whitespace().collect::<Vec<_>>(), ["Key", "ana"]);
+    assert!(shown.stdout.contains("made up for with a single run"), "{}", shown.stdout);
+    assert!(!shown.stdout.contains("Tools"), "the agent simple uses none: {}", shown.stdout);
     let list = home.run(&["scheduler", "list"]).await.stdout;
     let last: Vec<_> = list.lines().map(|line| line.split_whitespace().next_back()).collect();
     assert_eq!(last, [Some("KEY"), Some("ana")], "{list}");
