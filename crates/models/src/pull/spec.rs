@@ -101,7 +101,9 @@ mod tests {
         assert_eq!(read(" hf:a/b:Q8_0 "), hub("a/b", Some("Q8_0")));
         assert_eq!(read("hf:a/b:dir/x.gguf"), hub("a/b", Some("dir/x.gguf")));
         assert_eq!(read("hf.co/a/b:Q8_0"), hub("a/b", Some("Q8_0")));
-        for address in ["huggingface.co/a/b", "https://huggingface.co/a/b", "https://huggingface.co/a/b/tree/main/"] {
+        for address in
+            ["huggingface.co/a/b", "https://huggingface.co/a/b", "https://huggingface.co/a/b/tree/main/"]
+        {
             assert_eq!(read(address), hub("a/b", None), "{address}");
         }
         assert_eq!(read("x.gguf"), PullSpec::File("x.gguf".into()));

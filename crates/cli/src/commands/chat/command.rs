@@ -242,7 +242,9 @@ mod tests {
 
     #[test]
     fn a_line_is_a_message_unless_it_is_a_command() {
-        for message in ["hello", "/etc/passwd is what?", "a /help", "/help\nme", "what?", "exit now", "quit\nnow"] {
+        for message in
+            ["hello", "/etc/passwd is what?", "a /help", "/help\nme", "what?", "exit now", "quit\nnow"]
+        {
             assert_eq!(read(message), ChatInput::Message(message.to_owned()));
         }
         assert_eq!(read(" /tmp?"), ChatInput::Message("/tmp?".into()), "a space makes it a message");

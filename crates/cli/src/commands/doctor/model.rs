@@ -17,7 +17,9 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
     // An engine with models can use one of them; other engines need a model first.
     let offered = models.unwrap_or_default().iter().find(|model| model.kind == ModelKind::Text);
     let how_to_get = |wanted: &str| match offered {
-        _ if key == "ollama" || (key == "embedded" && is_downloadable(wanted)) => format!("Download it with 'hob model pull {wanted}'"),
+        _ if key == "ollama" || (key == "embedded" && is_downloadable(wanted)) => {
+            format!("Download it with 'hob model pull {wanted}'")
+        }
         Some(offered) => {
             format!("Choose one of its models: [intelligence] default_model = \"{}\"", one_line(&offered.id))
         }
