@@ -135,7 +135,7 @@ async fn other_ports_and_schemes_and_credentials_are_refused() {
         ("ftp://example.org/".to_owned(), "only http and https"),
         ("data:text/plain,x".to_owned(), "only http and https"),
         (format!("http://user:pass@127.0.0.1:{port}/"), "user name or password"),
-        ("example.org".to_owned(), "is not an address"),
+        ("example.org".to_owned(), "'example.org' is not an address: write it with https://"),
         (format!("http://127.0.0.1:{port}/{}", "x".repeat(5_000)), "longer than"),
         (String::new(), "is not an address"),
     ] {

@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tempfile::{NamedTempFile, TempDir};
 use thiserror::Error;
-use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
@@ -84,8 +83,8 @@ pub enum BackupError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
 
-    #[error("{} is not a backup of Hob ({source})", path.display())]
-    NotABackup { path: PathBuf, source: ZipError },
+    #[error("{} is not a backup of Hob, or it is incomplete. Use a file that 'hob backup' wrote.", path.display())]
+    NotABackup { path: PathBuf },
 
     #[error("the backup {} is damaged: {what}. Nothing was changed. Use another backup.", path.display())]
     Damaged { path: PathBuf, what: String },
@@ -215,8 +214,7 @@ pub fn open_backup(path: &Path, scratch: &Path) -> Result<OpenedBackup, BackupEr
     let unreadable = |source| BackupError::Read { path: path.to_owned(), source };
     let damaged = |what: String| BackupError::Damaged { path: path.to_owned(), what };
     let file = File::open(path).map_err(unreadable)?;
-    let mut archive =
-        ZipArchive::new(file).map_err(|source| BackupError::NotABackup { path: path.to_owned(), source })?;
+    let mut archive = ZipArchive::new(file).map_err(|_| BackupError::NotABackup { path: path.to_owned() })?;
     let manifest = read_manifest(&mut archive, path)?;
     fs::create_dir_all(scratch).map_err(|source| BackupError::Write { path: scratch.to_owned(), source })?;
     let lock = lock_restores(scratch)?;
@@ -277,9 +275,7 @@ fn remove_leftovers(scratch: &Path) {
 
 fn read_manifest(archive: &mut ZipArchive<File>, path: &Path) -> Result<BackupManifest, BackupError> {
     let damaged = |what: String| BackupError::Damaged { path: path.to_owned(), what };
-    let entry = archive
-        .by_name(MANIFEST)
-        .map_err(|source| BackupError::NotABackup { path: path.to_owned(), source })?;
+    let entry = archive.by_name(MANIFEST).map_err(|_| BackupError::NotABackup { path: path.to_owned() })?;
     let mut text = String::new();
     entry.take(MAX_MANIFEST).read_to_string(&mut text).map_err(|error| damaged(error.to_string()))?;
     let value: serde_json::Value =

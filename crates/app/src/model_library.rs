@@ -277,10 +277,8 @@ impl ModelLibrary {
 
 /// Where a model of this name comes from. The error is `None` where nothing here can download.
 fn source(name: &str, has_files: bool, has_ollama: bool) -> Result<LibrarySource, Option<LibraryError>> {
-    // Clients of Ollama write a hub's address, and add a tag.
-    let hub = ["hf.co/", "huggingface.co/"].iter().find_map(|host| name.strip_prefix(host));
-    let ours = hub.map_or_else(|| name.to_owned(), |rest| format!("hf:{rest}"));
-    let ours = ours.strip_suffix(":latest").unwrap_or(&ours);
+    // Clients of Ollama add a tag.
+    let ours = name.strip_suffix(":latest").unwrap_or(name);
     let spec: Result<PullSpec, PullSpecError> = ours.parse();
     match spec {
         Ok(spec) if has_files && is_pulled_by_hob(&spec, ours, has_ollama) => Ok(LibrarySource::Files(spec)),

@@ -53,7 +53,7 @@ const CONDITIONS: &[(&str, &str)] = &[
     ("mail", "no mailbox is configured. Set imap_host, user and password under [mail] in config.toml"),
 ];
 const NO_CHANNEL: &str =
-    "no channel is configured. Set enabled = true under [channel] or [channel.whatsapp] in config.toml";
+    "no channel is configured. Connect one with 'hob channel add telegram' or 'hob channel add email'";
 
 /// The file in the configuration directory with the accepted tools of MCP servers.
 const PINS: &str = "mcp_tools.json";

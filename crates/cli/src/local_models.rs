@@ -131,9 +131,20 @@ pub async fn own_source(config: &Config, name: &str, network: NetworkAccess) -> 
     Ok(is_own.then_some(spec))
 }
 
+/// Whether a path could also be a repository of the hub, such as `owner/repo`.
+fn is_hub_name(name: &str) -> bool {
+    !name.to_lowercase().contains(".gguf") && format!("hf:{name}").parse::<PullSpec>().is_ok()
+}
+
 /// Downloads `name` if Hob itself can; `None` if the name is for Ollama.
 pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result<Option<ExitCode>> {
     let Some(spec) = own_source(config, name, network).await? else { return Ok(None) };
+    if let PullSpec::File(path) = &spec
+        && is_hub_name(name)
+        && !path.exists()
+    {
+        bail!("there is no file {name}. If you mean the hub: hob model pull hf:{name}");
+    }
     let mut models = LocalModels::new(config, &settings::home()?);
     if network == NetworkAccess::Offline {
         models.go_offline();
@@ -259,6 +270,20 @@ mod tests {
             )
         );
         assert_eq!(trial_note("qwen3:8b"), None);
+    }
+
+    #[test]
+    fn a_path_with_one_slash_could_be_a_repository() {
+        for (name, expected) in [
+            ("owner/repo", true),
+            ("owner/repo:Q4_K_M", true),
+            ("models/x.gguf", false),
+            ("./x", false),
+            ("/srv/x", false),
+            ("a/b/c", false),
+        ] {
+            assert_eq!(is_hub_name(name), expected, "{name}");
+        }
     }
 
     #[test]

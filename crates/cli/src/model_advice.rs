@@ -35,7 +35,12 @@ pub fn is_downloadable(model: &str) -> bool {
 
 /// The model of the built-in list whose name is most similar.
 fn near_download(model: &str) -> Option<&'static str> {
-    near(model, catalogue().map(|entry| entry.short_name)).first().copied()
+    near_downloads(model).first().copied()
+}
+
+/// The models of the built-in list with similar names, the best first.
+pub fn near_downloads(model: &str) -> Vec<&'static str> {
+    near(model, catalogue().map(|entry| entry.short_name))
 }
 
 /// The names that resemble it most, the best first.

@@ -15,7 +15,8 @@ const EVERY: &str = "every";
 const LONGEST: usize = 200;
 
 const EXAMPLES: &str = "'weekdays 07:00', 'daily 7:30', 'monday and thursday 18:00', 'every 15 minutes', 'hourly', \
-                        'monthly on the 1st 09:00' or 'first monday 09:00'";
+                        'monthly on the 1st 09:00' or 'first monday 09:00', or a date for a single run, such as \
+                        '2027-01-31 09:00'";
 
 /// A schedule in plain words, as the kind and the value that a task has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,10 +75,14 @@ enum WordProblem {
 impl WordProblem {
     fn told(&self, shown: &str, words: &[String]) -> String {
         match self {
-            WordProblem::NoTime => format!("'{shown}' has no time; write it behind, as in '{shown} 09:00'"),
+            WordProblem::NoTime => {
+                let is_late = words.iter().filter_map(|word| as_part(known(word)?)).any(|part| !part.has(9));
+                let time = if is_late { "21:00" } else { "09:00" };
+                format!("'{shown}' has no time of day; add one, as in '{shown} {time}'")
+            }
             WordProblem::BadTime(time) => {
                 let time: String = time.chars().take(20).collect();
-                format!("'{time}' is no time of day; write one from 00:00 to 23:59, as in 'daily 07:30'")
+                format!("'{time}' is not a time of day; write one from 00:00 to 23:59, as in 'daily 07:30'")
             }
             WordProblem::Refused(reason) => format!("'{shown}' is not possible: {reason}"),
             WordProblem::Unclear => {
@@ -110,6 +115,7 @@ enum Word {
     Ordinal(u32),
     Number(u32),
     Unit(Unit),
+    Part(DayPart),
     Time(DayTime),
 }
 
@@ -121,6 +127,24 @@ enum Unit {
     Day,
     Week,
     Month,
+}
+
+/// A part of the day, such as in `every morning at 7`. The time must be in it, because `every evening at 7` could mean two times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DayPart {
+    Morning,
+    Afternoon,
+    Night,
+}
+
+impl DayPart {
+    fn has(self, hour: u32) -> bool {
+        match self {
+            DayPart::Morning => hour < 12,
+            DayPart::Afternoon => hour >= 12,
+            DayPart::Night => !(6..18).contains(&hour),
+        }
+    }
 }
 
 /// What the clock shows.
@@ -159,6 +183,9 @@ const KNOWN: &[(&[&str], Word)] = &[
     (&["days", "day"], Word::Unit(Unit::Day)),
     (&["weeks", "week"], Word::Unit(Unit::Week)),
     (&["months", "month"], Word::Unit(Unit::Month)),
+    (&["morning", "mornings"], Word::Part(DayPart::Morning)),
+    (&["afternoon", "afternoons", "evening", "evenings"], Word::Part(DayPart::Afternoon)),
+    (&["night", "nights"], Word::Part(DayPart::Night)),
     (&["noon"], Word::Time(DayTime { hour: 12, minute: 0 })),
     (&["midnight"], Word::Time(DayTime { hour: 0, minute: 0 })),
 ];
@@ -191,7 +218,19 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
     }
     let all = read_words(words)?;
     let times: BTreeSet<DayTime> = all.iter().filter_map(|word| as_time(*word)).collect();
-    let mut rest: Vec<Word> = all.into_iter().filter(|word| as_time(*word).is_none()).collect();
+    let parts: Vec<DayPart> = all.iter().filter_map(|word| as_part(*word)).collect();
+    let is_other = |word: &Word| as_time(*word).is_none() && as_part(*word).is_none();
+    let mut rest: Vec<Word> = all.into_iter().filter(is_other).collect();
+    if !parts.is_empty() {
+        if times.is_empty() {
+            return Err(WordProblem::NoTime);
+        }
+        if times.iter().any(|time| !parts.iter().any(|part| part.has(time.hour))) {
+            return Err(WordProblem::Refused(
+                "the time is in another part of the day; write it as in 'daily 19:00' or 'daily 7pm'",
+            ));
+        }
+    }
     let is_interval = matches!(rest.as_slice(), [Word::Every, Word::Number(_), Word::Unit(_)]);
     let is_monthly = !is_interval
         && (take(&mut rest, &[Word::Every, Word::Unit(Unit::Month)])
@@ -203,6 +242,8 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
         [] if is_monthly => Err(WordProblem::Refused("name the day, as in 'monthly on the 1st 09:00'")),
         [] if is_weekly => Err(WordProblem::Refused("name the day, as in 'monday 09:00'")),
         [] | [Word::Daily] | [Word::Every, Word::Unit(Unit::Day)] => cron(&times, "*", "*"),
+        // Such as 'every morning at 7'.
+        [Word::Every] if !parts.is_empty() && !is_monthly && !is_weekly => cron(&times, "*", "*"),
         [Word::Hourly] | [Word::Every, Word::Unit(Unit::Hour)] if times.is_empty() => {
             Ok(PlainSchedule { kind: ScheduleType::Cron, value: "0 * * * *".to_owned() })
         }
@@ -292,6 +333,13 @@ fn read_words(words: &[String]) -> Result<Vec<Word>, WordProblem> {
 fn as_time(word: Word) -> Option<DayTime> {
     match word {
         Word::Time(time) => Some(time),
+        _ => None,
+    }
+}
+
+fn as_part(word: Word) -> Option<DayPart> {
+    match word {
+        Word::Part(part) => Some(part),
         _ => None,
     }
 }

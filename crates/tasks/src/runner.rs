@@ -264,7 +264,17 @@ impl TaskQuestion {
 pub(crate) fn missing(first: &[ToolResult], unwritten: Option<String>) -> Option<String> {
     let parts: Vec<String> =
         failed_calls(first).into_iter().chain(unread_sources(first)).chain(unwritten).collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
+    (!parts.is_empty()).then(|| joined(&parts))
+}
+
+/// The parts of a list. A sentence in it ends with its separator.
+fn joined(parts: &[String]) -> String {
+    let last = parts.len().saturating_sub(1);
+    let part = |(place, part): (usize, &String)| match place < last {
+        true => part.trim_end_matches('.').to_owned(),
+        false => part.clone(),
+    };
+    parts.iter().enumerate().map(part).collect::<Vec<_>>().join("; ")
 }
 
 fn failed_calls(results: &[ToolResult]) -> Option<String> {
@@ -276,7 +286,7 @@ fn failed_calls(results: &[ToolResult]) -> Option<String> {
             format!("{}: {reason}", result.tool_name)
         })
         .collect();
-    (!failed.is_empty()).then(|| format!("calls before the prompt failed: {}", failed.join("; ")))
+    (!failed.is_empty()).then(|| format!("calls before the prompt failed: {}", joined(&failed)))
 }
 
 fn unread_sources(results: &[ToolResult]) -> Option<String> {
@@ -293,7 +303,7 @@ fn unread_sources(results: &[ToolResult]) -> Option<String> {
             (!named.is_empty()).then(|| format!("{}: {named}", result.tool_name))
         })
         .collect();
-    (!unread.is_empty()).then(|| format!("sources were not read: {}", unread.join("; ")))
+    (!unread.is_empty()).then(|| format!("sources were not read: {}", joined(&unread)))
 }
 
 fn failed(reason: String) -> RunResult {
@@ -348,5 +358,19 @@ mod tests {
             Some("sources were not read: feeds: news: it is away; calendar: a: down; b: slow")
         );
         assert_eq!(unread_sources(&results[..1]), None);
+    }
+
+    #[test]
+    fn sentences_in_a_list_have_one_separator() {
+        let failed = |tool: &str, content: &str| ToolResult {
+            tool_name: tool.to_owned(),
+            content: content.to_owned(),
+            success: false,
+        };
+        let results = [failed("mail", "It is away."), failed("feeds", "None answers.")];
+        assert_eq!(
+            missing(&results, Some("no summary".to_owned())).as_deref(),
+            Some("calls before the prompt failed: mail: It is away; feeds: None answers; no summary")
+        );
     }
 }

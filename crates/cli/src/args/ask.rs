@@ -24,7 +24,7 @@ const AGENT: &str = "Agent to use: simple, orchestrator, react, codeact or none 
     "hob ask - < question.txt"
     "hob ask -i photo.jpg 'What is this?'"
     "hob ask -f report.pdf -f notes.md 'What do these have in common?'"
-    "hob ask -c 'And in French?'           continue the most recent conversation"
+    "hob ask -c 'And in French?'           continue the most recent saved conversation"
     "hob ask --system 'Answer in one word.' 'What is the capital of France?'"
     "hob ask --schema person.json 'Describe Ada Lovelace.' | jq .name"
     "hob ask -a orchestrator --tools calculator 'What is 17 * 23?'"
@@ -53,7 +53,8 @@ pub struct AskArgs {
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
 
-    /// Continue the most recent conversation of 'hob chat', and save this question and its answer there
+    /// Continue the most recent saved conversation, of 'hob chat' or of 'hob ask -c', and save this question and its answer
+    /// there. Without it, 'hob ask' saves nothing
     #[arg(short = 'c', long = "continue")]
     pub go_on: bool,
 

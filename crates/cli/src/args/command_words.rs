@@ -84,6 +84,9 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["services", "systemd", "launchd", "autostart"], "'hob service install' makes Hob start by itself"),
 ];
 
+/// Characters of a question that a tip repeats.
+const LONGEST_QUESTION: usize = 80;
+
 /// A command, words that people try after it, and what does the same.
 const NESTED_WORDS: &[(&str, &[&str], &str)] = &[
     ("memory", &["add", "import", "load", "new"], "'hob memory index PATH' adds documents"),
@@ -109,8 +112,10 @@ pub fn with_tip(mut error: Error, first: Option<&str>) -> Error {
     }
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
     let tip = match first {
-        Some(first) if first == word => tip(word),
-        Some(first) => nested_tip(first, word),
+        Some(first) if first == word => {
+            tip(word).map(str::to_owned).or_else(|| is_question(word).then(|| question_tip(word)))
+        }
+        Some(first) => nested_tip(first, word).map(str::to_owned),
         None => None,
     };
     if let Some(tip) = tip {
@@ -119,6 +124,20 @@ pub fn with_tip(mut error: Error, first: Option<&str>) -> Error {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     }
     error
+}
+
+/// Whether a word is a question without its command. Commands have no spaces.
+fn is_question(word: &str) -> bool {
+    word.trim().contains(char::is_whitespace) || word.ends_with('?')
+}
+
+fn question_tip(question: &str) -> String {
+    // A long question is not repeated, and one with a quote cannot be quoted simply.
+    let is_plain = |letter: char| letter != '\'' && !letter.is_control();
+    match question.chars().count() <= LONGEST_QUESTION && question.chars().all(is_plain) {
+        true => format!("to ask a question, write: hob ask '{question}'"),
+        false => "to ask a question, write: hob ask 'QUESTION'".to_owned(),
+    }
 }
 
 fn tip(word: &str) -> Option<&'static str> {
@@ -183,6 +202,18 @@ mod tests {
             assert_eq!(refusal.matches("tip:").count(), 1, "{line:?}: {refusal}");
         }
         assert!(refusal(&["quit"]).contains("tip: Ctrl-C stops the server"));
+    }
+
+    #[test]
+    fn a_question_without_its_command_gets_a_tip() {
+        for (question, expected) in [
+            ("Why is the sky blue?", "tip: to ask a question, write: hob ask 'Why is the sky blue?'\n"),
+            ("Really?", "tip: to ask a question, write: hob ask 'Really?'\n"),
+            ("What's new", "tip: to ask a question, write: hob ask 'QUESTION'\n"),
+        ] {
+            let refusal = refusal(&[question]);
+            assert!(refusal.contains(expected), "{question}: {refusal}");
+        }
     }
 
     #[test]

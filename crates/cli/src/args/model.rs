@@ -63,8 +63,8 @@ pub enum ModelCommand {
     },
     /// Download a model
     ///
-    /// Hob itself downloads names of its built-in list ('hob model list --available'), hf:OWNER/REPO and .gguf files, and
-    /// runs them with the embedded engine. If Ollama is running, it pulls short names such as qwen3:8b, and all other names.
+    /// Hob itself downloads names of its built-in list ('hob model list --available'), hf:OWNER/REPO (also as
+    /// https://huggingface.co/OWNER/REPO) and .gguf files, and runs them with the embedded engine. If Ollama is running, it pulls short names such as qwen3:8b, and all other names.
     #[command(after_help = examples! {
         "hob model pull qwen3:8b                         with Ollama if it is running"
         "hob model pull qwen3-8b                         the same model, always by Hob itself"

@@ -7,7 +7,8 @@ use clap::{Parser, Subcommand};
 #[command(args_conflicts_with_subcommands = true, after_help = examples! {
     "hob recipes                           list the recipes and what they need"
     "hob recipes add briefing              answer a few questions, and get a briefing every morning"
-    "hob recipes add briefing --every 'daily 6:30' --channel telegram --set place=52.52,13.41,Berlin --yes"
+    "hob recipes add briefing --every 'daily 6:30' --set place=52.52,13.41,Berlin --yes"
+    "hob recipes add briefing --channel telegram --yes"
 })]
 pub struct RecipesArgs {
     /// `None` lists the recipes.
@@ -31,7 +32,8 @@ pub enum RecipesCommand {
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob recipes add briefing"
-    "hob recipes add briefing --set calendar=https://example.org/me.ics --set feeds=https://example.org/feed.xml --yes"
+    "hob recipes add briefing --set calendar=https://example.org/me.ics --yes"
+    "hob recipes add briefing --set feeds=https://example.org/feed.xml --channel telegram --yes"
     "hob recipes add watch-page --set page=https://example.org/times --every hourly --yes"
 })]
 pub struct RecipeAddArgs {

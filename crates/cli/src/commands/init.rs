@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use hob_config::hardware::{Gpu, GpuVendor, detect};
 use hob_config::{
-    Config, EngineName, Environment, Hardware, Overwrite, WriteError, keep_copy, recommend, template,
-    write_new,
+    Config, EngineName, Environment, Hardware, Overwrite, keep_copy, recommend, template, write_new,
 };
 
 use crate::args::InitArgs;
@@ -26,7 +25,11 @@ pub fn run(args: &InitArgs) -> Result<ExitCode> {
     let overwrite = if args.force { Overwrite::Force } else { Overwrite::Refuse };
     // Refuse before the detection, which takes time.
     if overwrite == Overwrite::Refuse && path.symlink_metadata().is_ok() {
-        return Err(WriteError::Exists { path }.into());
+        bail!(
+            "{} already exists. To keep its settings, edit it. 'hob init --force' writes a new file in its place, saves a \
+             copy of the old one, and its settings no longer apply.",
+            path.display()
+        );
     }
     block_on(look_and_write(&path, overwrite))
 }
@@ -42,7 +45,11 @@ async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
     let engine = recommend(&hardware.gpus);
 
     let mut facts = facts(&hardware);
-    facts.push(("Engine", format!("{engine}, because {}", reason(&hardware.gpus))));
+    let meanwhile = match found.iter().any(|status| status.engine.key() == EngineName::Embedded.as_str()) {
+        true => "; while it is not running, the embedded engine can answer",
+        false => "",
+    };
+    facts.push(("Engine", format!("{engine}, because {}{meanwhile}", reason(&hardware.gpus))));
     print_facts(&facts)?;
     for note in &hardware.notes {
         output::note(note);
@@ -98,7 +105,7 @@ fn reason(gpus: &[Gpu]) -> &'static str {
         EngineName::Vllm => "it is the fastest on AMD GPUs",
         EngineName::Ollama if has(GpuVendor::Nvidia) => "it is the easiest to run on NVIDIA GPUs",
         EngineName::Ollama => "it is the easiest to run on Apple silicon",
-        _ if gpus.is_empty() => "it is the fastest without a GPU",
+        _ if gpus.is_empty() => "it is the fastest server without a GPU",
         _ => "it runs on GPUs of any vendor",
     }
 }
@@ -132,7 +139,16 @@ fn next_steps(engine: EngineName, found: &[EngineStatus]) -> Vec<String> {
             )),
             None => steps.push("No engine is running yet.".to_owned()),
         }
-        steps.push(format!("For larger models, use {key}. {how_to_start}."));
+        if found.iter().any(is_inside) {
+            steps.push(
+                "For larger models, run 'hob model pull NAME': the embedded engine runs them. 'hob model list --available' \
+                 lists them."
+                    .to_owned(),
+            );
+            steps.push(format!("Or use {key}. {how_to_start}."));
+        } else {
+            steps.push(format!("For larger models, use {key}. {how_to_start}."));
+        }
     }
     steps.push("hob ask 'Hello'   ask a first question".to_owned());
     steps.push("hob doctor        check the setup".to_owned());
@@ -155,7 +171,7 @@ mod tests {
     #[test]
     fn the_reason_goes_with_the_card() {
         for (gpus, expected) in [
-            (vec![], "it is the fastest without a GPU"),
+            (vec![], "it is the fastest server without a GPU"),
             (vec![gpu(GpuVendor::Nvidia, "NVIDIA H100 NVL")], "it is the fastest on data-centre GPUs"),
             (vec![gpu(GpuVendor::Nvidia, "GeForce RTX 4090")], "it is the easiest to run on NVIDIA GPUs"),
             (vec![gpu(GpuVendor::Apple, "Apple M2")], "it is the easiest to run on Apple silicon"),
@@ -177,8 +193,9 @@ mod tests {
         let steps = |found: &[EngineStatus]| next_steps(EngineName::Llamacpp, found);
         let bare = steps(&[llamacpp(), status("embedded", EngineState::NotConfigured)]);
         assert!(bare[0].starts_with("No installation is needed: "), "{bare:?}");
-        assert!(bare[1].starts_with("For larger models, use llamacpp. Start it "), "{bare:?}");
-        assert!(bare[2].starts_with("hob ask"), "{bare:?}");
+        assert!(bare[1].starts_with("For larger models, run 'hob model pull NAME'"), "{bare:?}");
+        assert!(bare[2].starts_with("Or use llamacpp. Start it "), "{bare:?}");
+        assert!(bare[3].starts_with("hob ask"), "{bare:?}");
 
         let answers = || EngineState::Available { models: Vec::new() };
         let inside = steps(&[llamacpp(), status("embedded", answers())]);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
+use hob_app::Databases;
 use hob_app::startup::keys::key_service;
-use hob_config::EngineName;
+use hob_config::{Config, EngineName};
 use hob_core::Zone;
 use hob_keys::limits::dollars;
 use hob_keys::{
@@ -18,7 +19,7 @@ use serde_json::json;
 
 use crate::args::{KeyChangeArgs, KeyCommand, KeyCreateArgs};
 use crate::change_notice::{ChangedPart, tell_servers};
-use crate::commands::block_on;
+use crate::commands::{block_on, memory};
 use crate::output;
 use crate::output::OutputFormat;
 use crate::output::table::{self, Column, print_facts};
@@ -37,11 +38,20 @@ const COLUMNS: [Column; 6] = [
 
 pub fn run(command: KeyCommand) -> Result<ExitCode> {
     let config = settings::load()?;
-    let keys = key_service(&config, settings::databases(&config)?.hob);
+    let databases = settings::databases(&config)?;
+    let keys = key_service(&config, databases.hob.clone());
     let is_change = !matches!(command, KeyCommand::List { .. } | KeyCommand::Show { .. });
     block_on(async {
         match command {
-            KeyCommand::Create(args) => create(&keys, args).await?,
+            KeyCommand::Create(args) => {
+                let format: OutputFormat = args.json.into();
+                let collections = args.memory.clone().unwrap_or_default();
+                create(&keys, args).await?;
+                if format == OutputFormat::Text {
+                    output::note("From now on, requests from other machines need a valid key.");
+                    warn_of_empty(&config, databases, collections).await;
+                }
+            }
             KeyCommand::Change(args) => change(&keys, args).await?,
             KeyCommand::List { json } => list(&keys, json.into()).await?,
             KeyCommand::Show { name, json } => show(&keys, &name, json.into()).await?,
@@ -98,6 +108,19 @@ async fn create(keys: &Arc<KeyService>, args: KeyCreateArgs) -> Result<()> {
         Ok(created) => print_secret(&created, format),
         Err(error @ KeyError::NameTaken { .. }) => Err(taken(keys, &error, &args.name).await),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Warns of collections without documents, because their names are probably misspelt.
+async fn warn_of_empty(config: &Config, databases: Databases, collections: Vec<String>) {
+    if collections.is_empty() {
+        return;
+    }
+    for name in memory::empty_collections(config, databases, collections).await {
+        let name = one_line(&name);
+        output::warning(format_args!(
+            "the collection '{name}' has no documents yet. 'hob memory index PATH --collection {name}' adds some"
+        ));
     }
 }
 

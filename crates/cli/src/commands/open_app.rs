@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hob_app::{App, AppOptions};
-use hob_config::{Config, EngineName, RouterName};
+use hob_config::{Config, EngineName, EngineServer, RouterName};
 use hob_core::model::AUTO;
 use hob_engines::selection::SelectionReason;
+use hob_net::{BindAddress, is_own_address};
 
 use crate::answers::{AnswerProvider, FoundServer, ServerInfo, ServerLink, find_server};
 use crate::args::{AnsweringArgs, NetworkAccess};
@@ -18,6 +19,7 @@ use crate::engine_advice;
 use crate::local_models;
 use crate::output;
 use crate::output::progress::Spinner;
+use crate::running_server::{ServerProbe, probe};
 use crate::settings;
 use crate::signals::{ServerSignal, Signals, StopSignal};
 
@@ -73,6 +75,7 @@ pub fn with_answers(
     work: impl AsyncFnOnce(&AnswerProvider<'_>, &mut Signals) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
     let home = settings::home()?;
+    let mut config = config.clone();
     block_on(async {
         let mut signals = Signals::listen().context("cannot listen for signals")?;
         let server = tokio::select! {
@@ -82,11 +85,19 @@ pub fn with_answers(
         if let Some(server) = server {
             return work(&AnswerProvider::Server(server), &mut signals).await;
         }
-        let app = match open(config, &home, wishes, &mut signals).await? {
+        let is_beside_us = match choice.engine {
+            Some(engine) => is_another_program(engine, &config).await,
+            None => false,
+        };
+        if is_beside_us {
+            // No engine has this port, so none is taken for Hob.
+            config.server.port = 0;
+        }
+        let app = match open(&config, &home, wishes, &mut signals).await? {
             Ok(app) => app,
             Err(stop) => return Ok(stop.exit_code()),
         };
-        note_fallback(&app, config);
+        note_fallback(&app, &config);
         let outcome = work(&AnswerProvider::InProcess(&app), &mut signals).await;
         let record = app.record.clone();
         let outcome = close(app, &mut signals, outcome).await;
@@ -124,6 +135,14 @@ async fn server_that_answers(home: &Path, choice: &ServerChoice<'_>) -> Option<S
             }
         },
     }
+}
+
+/// Whether the engine is configured at the address of `hob serve`, and another program listens there: vLLM has the same default port.
+async fn is_another_program(engine: EngineName, config: &Config) -> bool {
+    let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
+    let is_ours = |server: &EngineServer| is_own_address(&server.host, &bind);
+    config.engine.server(engine).is_some_and(is_ours)
+        && probe(&bind.host, bind.port).await == ServerProbe::OtherProgram
 }
 
 /// Notes that another engine than the configured one answers.

@@ -262,6 +262,22 @@ async fn an_answer_with_a_schema_is_checked_json() {
 }
 
 #[tokio::test]
+async fn an_answer_with_a_schema_that_was_cut_off_names_the_limit() {
+    let message = json!({ "role": "assistant", "content": "{\"na" });
+    let body = json!({ "model": "smollm2", "message": message, "done": true, "done_reason": "length" });
+    let reply = Reply::json(200, body.to_string());
+    let ollama = fakes::ollama_chatting(move |_| reply.clone()).await;
+    let home = home(&ollama);
+    let file = home.documents().join("person.json");
+    std::fs::write(&file, r#"{ "type": "object" }"#).expect("a file");
+    let schema = file.to_str().expect("UTF-8");
+    let ran = home.run(&["ask", "--schema", schema, "--max-tokens", "5", "Who?"]).await;
+    let stderr = "error: the answer was cut off at 5 tokens, so it does not follow the schema. Raise the limit with \
+                  --max-tokens.\n";
+    assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr: stderr.to_owned() });
+}
+
+#[tokio::test]
 async fn a_schema_that_is_none_is_an_error_before_anything_is_asked() {
     let home = Home::with_engines(&[]);
     let file = home.documents().join("schema.json");
@@ -279,7 +295,8 @@ async fn a_question_continues_the_last_conversation() {
     let ollama = fakes::ollama_chatting(|_| Reply::ndjson([piece("Paris."), END.into()].concat())).await;
     let home = home(&ollama);
     let first = home.run(&["ask", "-c", "Capital?"]).await;
-    let stderr = "There is no conversation to continue; starting a new one.\n";
+    let stderr = "There is no saved conversation to continue; starting a new one. 'hob chat' and 'hob ask -c' save, \
+                  'hob ask' without -c does not.\n";
     assert_eq!(first, Ran { code: Some(0), stdout: "Paris.\n".into(), stderr: stderr.into() });
     let second = home.run(&["ask", "--continue", "Sure?"]).await;
     assert_eq!(second, Ran { code: Some(0), stdout: "Paris.\n".into(), stderr: String::new() });

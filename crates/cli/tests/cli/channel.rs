@@ -97,7 +97,7 @@ async fn without_a_configured_gateway_the_error_says_so() {
     };
     let status = alone(&["status"]).await;
     assert_eq!(status.code, Some(1));
-    assert!(status.stdout.starts_with("Status    not_configured\n"), "{}", status.stdout);
+    assert!(status.stdout.starts_with("Status    not_configured\nGateway   none\n"), "{}", status.stdout);
     let message = "no channel is configured. Connect one with 'hob channel add telegram' or 'hob channel add email'. For a gateway, set \
                    'enabled = true' and gateway_url under [channel] in config.toml, or pass one with --gateway\n";
     assert_eq!(status.stderr, format!("warning: {message}"));

@@ -366,7 +366,11 @@ async fn a_damaged_backup_and_another_file_change_nothing() {
     let said = restore(&whole[..whole.len() / 2]).await;
     assert!(said.contains("is not a backup of Hob"), "{said}");
     let said = restore(b"a letter").await;
-    assert!(said.contains("is not a backup of Hob"), "{said}");
+    assert!(
+        said.contains("is not a backup of Hob, or it is incomplete. Use a file that 'hob backup' wrote"),
+        "{said}"
+    );
+    assert!(!said.contains("Zip"), "{said}");
     assert_eq!(rows(home.directory()), before);
     let left: Vec<String> = std::fs::read_dir(home.directory())
         .expect("a directory")

@@ -97,8 +97,8 @@ async fn help_of_ask_and_chat_lists_their_options() {
               JSON schema of the answer. The answer is JSON, and is checked
 
       -c, --continue
-              Continue the most recent conversation of 'hob chat', and save this question and its answer
-              there
+              Continue the most recent saved conversation, of 'hob chat' or of 'hob ask -c', and save
+              this question and its answer there. Without it, 'hob ask' saves nothing
 
       -m, --model <MODEL>
               Model to use [default: as configured, or the engine's first]
@@ -153,7 +153,7 @@ async fn help_of_ask_and_chat_lists_their_options() {
       hob ask - < question.txt
       hob ask -i photo.jpg 'What is this?'
       hob ask -f report.pdf -f notes.md 'What do these have in common?'
-      hob ask -c 'And in French?'           continue the most recent conversation
+      hob ask -c 'And in French?'           continue the most recent saved conversation
       hob ask --system 'Answer in one word.' 'What is the capital of France?'
       hob ask --schema person.json 'Describe Ada Lovelace.' | jq .name
       hob ask -a orchestrator --tools calculator 'What is 17 * 23?'

@@ -28,8 +28,11 @@ async fn a_new_file_is_written_and_the_machine_described() {
 async fn an_existing_file_is_only_replaced_by_force() {
     let home = Home::with_config("# mine\n");
     let ran = init(&home, &[]).await;
-    let stderr =
-        format!("error: {} already exists. Use --force to replace it.\n", home.config_file().display());
+    let stderr = format!(
+        "error: {} already exists. To keep its settings, edit it. 'hob init --force' writes a new file in its place, saves a \
+         copy of the old one, and its settings no longer apply.\n",
+        home.config_file().display()
+    );
     assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr });
     assert_eq!(std::fs::read_to_string(home.config_file()).expect("a file"), "# mine\n");
 

@@ -76,6 +76,19 @@ async fn a_key_names_the_collections_that_it_may_read() {
 }
 
 #[tokio::test]
+async fn a_new_key_says_who_needs_one_and_which_collections_are_empty() {
+    let home = Home::empty();
+    let ran = home.run(&["key", "create", "ana", "--memory", "nope"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("From now on, requests from other machines need a valid key.\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("warning: the collection 'nope' has no documents yet."), "{}", ran.stderr);
+}
+
+#[tokio::test]
 async fn a_change_changes_what_is_given_and_removes_a_limit() {
     let home = Home::empty();
     let create = ["key", "create", "ana", "--models", "qwen*", "--parallel", "4", "--budget", "5 USD/month"];
@@ -171,6 +184,8 @@ async fn a_task_names_the_key_that_pays_for_it() {
     let shown = home.run(&["scheduler", "show", task["id"].as_str().expect("an id")]).await;
     let key = shown.stdout.lines().find(|line| line.starts_with("Key")).expect("the key is shown");
     assert_eq!(key.split_whitespace().collect::<Vec<_>>(), ["Key", "ana"]);
+    assert!(shown.stdout.contains("made up for with a single run"), "{}", shown.stdout);
+    assert!(!shown.stdout.contains("Tools"), "the agent simple uses none: {}", shown.stdout);
     let list = home.run(&["scheduler", "list"]).await.stdout;
     let last: Vec<_> = list.lines().map(|line| line.split_whitespace().next_back()).collect();
     assert_eq!(last, [Some("KEY"), Some("ana")], "{list}");

@@ -271,8 +271,15 @@ async fn a_download_needs_ollama() {
     let ran = Home::with_engines(&[("ollama", NOWHERE)]).run(&["model", "pull", "qwen9"]).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(ran.stderr, @r"
-    error: Unknown model 'qwen9'. 'hob model search qwen9' looks for it; or start Ollama to pull from its library. Ollama does not answer on http://127.0.0.1:9. Start it with 'OLLAMA_HOST=127.0.0.1:9 ollama serve'.
+    error: Unknown model 'qwen9'. Did you mean qwen3:4b, qwen3:8b, qwen3:14b? 'hob model search qwen9' looks for it; or start Ollama to pull from its library. Ollama does not answer on http://127.0.0.1:9. Start it with 'OLLAMA_HOST=127.0.0.1:9 ollama serve'.
     ");
+}
+
+#[tokio::test]
+async fn a_repository_without_the_hub_is_not_a_missing_file_only() {
+    let ran = Home::with_engines(&[]).run(&["model", "pull", "foo/bar"]).await;
+    let stderr = "error: there is no file foo/bar. If you mean the hub: hob model pull hf:foo/bar\n";
+    assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr: stderr.to_owned() });
 }
 
 #[tokio::test]

@@ -81,3 +81,14 @@ async fn a_configuration_without_engines_still_answers() {
     assert_eq!(second.code, Some(0), "{}", second.stderr);
     assert!(!second.stderr.contains("engine") && !second.stderr.contains("vllm"), "{}", second.stderr);
 }
+
+/// vLLM has the same default port as Hob.
+#[tokio::test]
+async fn a_given_engine_at_hobs_address_is_used_if_it_is_another_program() {
+    let vllm = fakes::vllm().await;
+    let config = engines_config(&[("vllm", &vllm.url())]);
+    let port = format!("[server]\nport = {}\n", vllm.address().port());
+    let home = Home::with_config(&config.replace("[server]\n", &port));
+    let ran = home.run(&["ask", "-e", "vllm", "Hello"]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+}

@@ -56,7 +56,8 @@ async fn a_task_is_created_listed_shown_and_changed() {
     let list = home.run(&["scheduler", "list"]).await.stdout;
     assert!(list.contains(id) && list.contains(" 09:00 ") && list.contains("in "), "{list}");
     let shown = home.run(&["scheduler", "show", id]).await.stdout;
-    assert!(shown.contains("tools without side effects"), "{shown}");
+    assert!(shown.contains("Agent") && shown.contains("simple"), "{shown}");
+    assert!(!shown.contains("Tools"), "the agent simple uses none: {shown}");
 
     for (word, status, expected) in [
         ("pause", "paused", format!("Paused {id}. Resume it with 'hob scheduler resume {id}'.\n")),

@@ -10,7 +10,7 @@ use crate::catalogue::{self, CatalogueEntry};
 pub enum PullSpec {
     /// One of the built-in list.
     Catalogue(&'static CatalogueEntry),
-    /// `hf:owner/repo[:file or quantisation]`.
+    /// `hf:owner/repo[:file or quantisation]`, or the hub's address of it.
     Hub(HubSpec),
     /// A GGUF file on this machine.
     File(PathBuf),
@@ -41,7 +41,7 @@ impl FromStr for PullSpec {
 
     fn from_str(text: &str) -> Result<Self, PullSpecError> {
         let text = text.trim();
-        if let Some(rest) = text.strip_prefix("hf:") {
+        if let Some(rest) = after_hub(text) {
             return parse_hub(rest)
                 .map(PullSpec::Hub)
                 .ok_or_else(|| PullSpecError::Repository { text: text.to_owned() });
@@ -56,6 +56,17 @@ impl FromStr for PullSpec {
         }
         Err(PullSpecError::Unknown { name: text.to_owned() })
     }
+}
+
+/// What follows `hf:`, or the hub's address as a browser shows it. Such an address may end with a slash or name the main branch.
+fn after_hub(text: &str) -> Option<&str> {
+    if let Some(rest) = text.strip_prefix("hf:") {
+        return Some(rest);
+    }
+    let address = text.strip_prefix("https://").unwrap_or(text);
+    let rest = ["hf.co/", "huggingface.co/"].iter().find_map(|host| address.strip_prefix(host))?;
+    let rest = rest.trim_end_matches('/');
+    Some(rest.strip_suffix("/tree/main").unwrap_or(rest))
 }
 
 fn parse_hub(text: &str) -> Option<HubSpec> {
@@ -89,6 +100,12 @@ mod tests {
         assert_eq!(read("hf:Qwen/Qwen2.5-GGUF"), hub("Qwen/Qwen2.5-GGUF", None));
         assert_eq!(read(" hf:a/b:Q8_0 "), hub("a/b", Some("Q8_0")));
         assert_eq!(read("hf:a/b:dir/x.gguf"), hub("a/b", Some("dir/x.gguf")));
+        assert_eq!(read("hf.co/a/b:Q8_0"), hub("a/b", Some("Q8_0")));
+        for address in
+            ["huggingface.co/a/b", "https://huggingface.co/a/b", "https://huggingface.co/a/b/tree/main/"]
+        {
+            assert_eq!(read(address), hub("a/b", None), "{address}");
+        }
         assert_eq!(read("x.gguf"), PullSpec::File("x.gguf".into()));
         assert_eq!(read("./x"), PullSpec::File("./x".into()));
     }
@@ -113,6 +130,8 @@ mod tests {
             "hf:a/b:",
             "hf:a%2f/b",
             "hf:é/b",
+            "hf.co/a",
+            "https://huggingface.co/a/b/discussions",
         ] {
             assert!(matches!(PullSpec::from_str(bad), Err(PullSpecError::Repository { .. })), "{bad}");
         }

@@ -9,7 +9,7 @@ use hob_net::{DEFAULT_CONNECT_TIMEOUT, HttpClientOptions, ProxyUse, USER_AGENT, 
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response, StatusCode};
 use thiserror::Error;
-use url::{Host, Url};
+use url::{Host, ParseError, Url};
 
 const MAX_REDIRECTS: usize = 5;
 
@@ -234,10 +234,14 @@ fn parse(address: &str, base: Option<&Url>) -> Result<Url, FetchError> {
             reason: format!("it is longer than {MAX_URL_BYTES} bytes"),
         });
     }
+    let reason = |error: ParseError| match error {
+        ParseError::RelativeUrlWithoutBase => "write it with https://".to_owned(),
+        error => error.to_string(),
+    };
     let mut url = Url::options()
         .base_url(base)
         .parse(address.trim())
-        .map_err(|error| FetchError::BadUrl { url: shown(), reason: error.to_string() })?;
+        .map_err(|error| FetchError::BadUrl { url: shown(), reason: reason(error) })?;
     url.set_fragment(None);
     Ok(url)
 }

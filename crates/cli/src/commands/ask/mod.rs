@@ -34,6 +34,9 @@ use crate::output::progress::Spinner;
 use crate::output::text::one_line;
 use crate::settings;
 
+/// The option that raises the limit of tokens.
+pub const TOKENS_OPTION: &str = "--max-tokens";
+
 pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.
     let question = question::read(&args.query)?;
@@ -219,10 +222,11 @@ impl AnswerPrinting {
         if !self.has_agent {
             object.retain(|field, _| field != "turns" && field != "tool_results");
         }
-        self.check(&answer)?;
+        self.check(&answer, max_tokens)?;
         output::json(&Value::Object(object))?;
         if answer.content.trim().is_empty() {
-            return Err(no_answer(Some(&FinishReason::parse(&answer.finish_reason)), max_tokens));
+            let reason = FinishReason::parse(&answer.finish_reason);
+            return Err(no_answer(Some(&reason), max_tokens, TOKENS_OPTION));
         }
         Ok(Printed { text: answer.content, model: answer.head.model })
     }
@@ -234,24 +238,35 @@ impl AnswerPrinting {
         if let Some(reasoning) = &answer.reasoning {
             output.think(reasoning);
         }
-        self.check(&answer)?;
+        self.check(&answer, max_tokens)?;
         output.write(&answer.content).await?;
         output.end().await?;
         let finish_reason = FinishReason::parse(&answer.finish_reason);
         if !output.has_words() {
-            return Err(no_answer(Some(&finish_reason), max_tokens));
+            return Err(no_answer(Some(&finish_reason), max_tokens, TOKENS_OPTION));
         }
-        note_truncation(&finish_reason, max_tokens);
+        note_truncation(&finish_reason, max_tokens, TOKENS_OPTION);
         note_sources(&answer.content, &passages);
         Ok(Printed { text: answer.content, model: answer.head.model })
     }
 
     /// An answer that does not follow the schema is an error, and is not printed. An empty answer has its own error.
-    fn check(&self, answer: &WholeAnswer) -> Result<()> {
-        match &self.schema {
-            Some(schema) if !answer.content.trim().is_empty() => schema.check(&answer.content),
-            _ => Ok(()),
-        }
+    fn check(&self, answer: &WholeAnswer, max_tokens: Option<u32>) -> Result<()> {
+        let Some(schema) = self.schema.as_ref().filter(|_| !answer.content.trim().is_empty()) else {
+            return Ok(());
+        };
+        let is_cut = matches!(FinishReason::parse(&answer.finish_reason), FinishReason::Length);
+        schema.check(&answer.content).map_err(|error| match (is_cut, max_tokens) {
+            (true, Some(max_tokens)) => anyhow!(
+                "the answer was cut off at {max_tokens} tokens, so it does not follow the schema. Raise the limit with \
+                 {TOKENS_OPTION}."
+            ),
+            (true, None) => anyhow!(
+                "the answer was cut off because the model's context is full, so it does not follow the schema. Shorten \
+                 the question."
+            ),
+            (false, _) => error,
+        })
     }
 
     async fn print_stream(&self, mut events: AnswerEvents<'_>, waiting: Spinner) -> Result<Printed> {
@@ -304,10 +319,10 @@ impl AnswerPrinting {
         drop(waiting);
         output.end().await?;
         if !output.has_words() {
-            return Err(no_answer(finish_reason.as_ref(), limit));
+            return Err(no_answer(finish_reason.as_ref(), limit, TOKENS_OPTION));
         }
         if let Some(reason) = finish_reason {
-            note_truncation(&reason, limit);
+            note_truncation(&reason, limit, TOKENS_OPTION);
         }
         note_sources(&text, &used);
         Ok(Printed { text, model })
@@ -346,12 +361,12 @@ fn shape(answer: &WholeAnswer) -> Map<String, Value> {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// An empty answer is an error, so that scripts do not mistake it for an answer.
-pub fn no_answer(reason: Option<&FinishReason>, max_tokens: Option<u32>) -> Error {
+/// An empty answer is an error, so that scripts do not mistake it for an answer. `raise` is what raises the limit of tokens here.
+pub fn no_answer(reason: Option<&FinishReason>, max_tokens: Option<u32>, raise: &str) -> Error {
     match (reason, max_tokens) {
         (Some(FinishReason::Length), Some(max_tokens)) => anyhow!(
-            "the model gave no answer: it used up its {max_tokens} tokens or the agent's turns. Raise --max-tokens or \
-             [agent] max_turns."
+            "the model gave no answer: it used up its {max_tokens} tokens or the agent's turns. Raise the limit with {raise}, or \
+             raise [agent] max_turns."
         ),
         (Some(FinishReason::Length), None) => anyhow!(
             "the model gave no answer: it used up its context or the agent's turns. Shorten the question, or raise \
@@ -374,11 +389,12 @@ pub fn note_sources(answer: &str, passages: &[UsedPassage]) {
     }
 }
 
-pub fn note_truncation(reason: &FinishReason, max_tokens: Option<u32>) {
+/// Notes an answer that is not complete. `raise` is what raises the limit of tokens here.
+pub fn note_truncation(reason: &FinishReason, max_tokens: Option<u32>, raise: &str) {
     match reason {
         FinishReason::Length => match max_tokens {
             Some(max_tokens) => output::note(format_args!(
-                "The answer was cut off at {max_tokens} tokens. Raise the limit with --max-tokens."
+                "The answer was cut off at {max_tokens} tokens. Raise the limit with {raise}."
             )),
             None => output::note("The answer was cut off: the model's context is full."),
         },

@@ -43,10 +43,15 @@ pub async fn run(config: &Config, url: Option<&str>, format: OutputFormat) -> Re
             "message": problem,
         }))?,
         OutputFormat::Text => {
+            // The default address is not the user's.
+            let gateway = match status {
+                ChannelStatus::NotConfigured => "none".to_owned(),
+                _ => report.gateway_url.clone(),
+            };
             let names = if names.is_empty() { "none".to_owned() } else { one_line(&names.join(", ")) };
             print_facts(&[
                 ("Status", status.to_string()),
-                ("Gateway", report.gateway_url.clone()),
+                ("Gateway", gateway),
                 ("Channels", names),
                 ("Telegram", telegram_line(config).to_owned()),
                 ("E-mail", email_line(config).to_owned()),

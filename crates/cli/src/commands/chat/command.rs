@@ -33,7 +33,7 @@ pub const COMMANDS: [CommandHelp; 16] = [
     explained("/list", "", "list saved conversations"),
     explained("/resume", "ID", "resume a saved conversation"),
     explained("/forget", "ID", "delete a saved conversation"),
-    explained("/quit", "", "quit (also Ctrl-D)"),
+    explained("/quit", "", "quit (also exit or quit alone on the line, or Ctrl-D)"),
 ];
 
 /// On or off.
@@ -85,12 +85,16 @@ pub enum ChatInput {
     Unclear(String),
 }
 
-/// Parses the input. A command is one line that starts with a slash; a path, which has several slashes, is a message.
+/// Parses the input. A command is one line that starts with a slash; a path, which has several slashes, is a message. As in a
+/// shell, `exit` and `quit` alone leave too; after a space they are a message.
 pub fn read(typed: &str) -> ChatInput {
     let text = without_continuations(typed);
     let text = text.trim_end();
     if text.trim().is_empty() {
         return ChatInput::Nothing;
+    }
+    if matches!(text, "exit" | "quit") {
+        return ChatInput::Command(ChatCommand::Quit);
     }
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let is_command = name.starts_with('/') && !name[1..].contains('/') && !text.contains('\n');
@@ -238,10 +242,13 @@ mod tests {
 
     #[test]
     fn a_line_is_a_message_unless_it_is_a_command() {
-        for message in ["hello", "/etc/passwd is what?", "a /help", "/help\nme", "what?"] {
+        for message in
+            ["hello", "/etc/passwd is what?", "a /help", "/help\nme", "what?", "exit now", "quit\nnow"]
+        {
             assert_eq!(read(message), ChatInput::Message(message.to_owned()));
         }
         assert_eq!(read(" /tmp?"), ChatInput::Message("/tmp?".into()), "a space makes it a message");
+        assert_eq!(read(" exit"), ChatInput::Message("exit".into()), "a space makes it a message");
         assert_eq!(read(" \n "), ChatInput::Nothing);
     }
 
@@ -286,6 +293,8 @@ mod tests {
             ("/forget 12", ChatCommand::Forget(id)),
             ("/quit", ChatCommand::Quit),
             ("/exit", ChatCommand::Quit),
+            ("exit", ChatCommand::Quit),
+            ("quit ", ChatCommand::Quit),
         ] {
             assert_eq!(read(line), ChatInput::Command(command), "{line}");
         }

@@ -50,6 +50,9 @@ const ASKING: &str = "loading the list of models";
 /// The longest wait for the database after Ctrl-C.
 const MOMENT: Duration = Duration::from_secs(1);
 
+/// What raises the limit of tokens here.
+const TOKENS_COMMAND: &str = "'/set max_tokens NUMBER'";
+
 /// The history file.
 const HISTORY: &str = "chat_history";
 
@@ -149,9 +152,9 @@ impl InteractiveChat<'_> {
             return Ok(Next::Leave(stop.exit_code()));
         }
         match end {
-            AnswerEnd::Complete(reason) if is_answer => note_truncation(&reason, max_tokens),
+            AnswerEnd::Complete(reason) if is_answer => note_truncation(&reason, max_tokens, TOKENS_COMMAND),
             AnswerEnd::Complete(reason) => {
-                failure::report(&no_answer(Some(&reason), max_tokens));
+                failure::report(&no_answer(Some(&reason), max_tokens, TOKENS_COMMAND));
                 output::note(self.session.advice(false));
             }
             AnswerEnd::Stopped(StopSignal::Interrupt) => output::note(match is_answer {

@@ -11,7 +11,7 @@ use super::session::{ChatEffect, ChatSession};
 use super::target::ChatTarget;
 use crate::answers::explain_overflow;
 use crate::commands::ask::answer_output::ReasoningDisplay;
-use crate::commands::ask::{no_answer, note_truncation};
+use crate::commands::ask::{TOKENS_OPTION, no_answer, note_truncation};
 use crate::failure;
 use crate::output;
 use crate::signals::Signals;
@@ -34,10 +34,10 @@ pub async fn run(
     let kept_as = end.kept_as();
     let outcome = match end {
         AnswerEnd::Complete(reason) if text.trim().is_empty() => {
-            return Err(no_answer(Some(&reason), max_tokens));
+            return Err(no_answer(Some(&reason), max_tokens, TOKENS_OPTION));
         }
         AnswerEnd::Complete(reason) => {
-            note_truncation(&reason, max_tokens);
+            note_truncation(&reason, max_tokens, TOKENS_OPTION);
             Ok(ExitCode::SUCCESS)
         }
         AnswerEnd::Stopped(stop) => Ok(stop.exit_code()),

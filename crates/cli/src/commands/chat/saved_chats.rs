@@ -37,7 +37,10 @@ impl SavedChats {
     pub async fn continue_latest(&self, session: &mut ChatSession) -> Result<()> {
         match self.latest().await? {
             Some(chat) => session.resume(self.conversation(chat).await?),
-            None => output::note("There is no conversation to continue; starting a new one."),
+            None => output::note(
+                "There is no saved conversation to continue; starting a new one. 'hob chat' and 'hob ask -c' save, \
+                 'hob ask' without -c does not.",
+            ),
         }
         Ok(())
     }

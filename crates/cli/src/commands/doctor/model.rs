@@ -6,6 +6,7 @@ use hob_core::{Engine, ModelInfo, ModelKind};
 use super::report::{CheckStatus, DoctorCheck};
 use crate::engine_advice;
 use crate::local_models;
+use crate::model_advice::is_downloadable;
 use crate::output::text::one_line;
 
 const NAME: &str = "model";
@@ -16,7 +17,9 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
     // An engine with models can use one of them; other engines need a model first.
     let offered = models.unwrap_or_default().iter().find(|model| model.kind == ModelKind::Text);
     let how_to_get = |wanted: &str| match offered {
-        _ if key == "ollama" => format!("Download it with 'hob model pull {wanted}'"),
+        _ if key == "ollama" || (key == "embedded" && is_downloadable(wanted)) => {
+            format!("Download it with 'hob model pull {wanted}'")
+        }
         Some(offered) => {
             format!("Choose one of its models: [intelligence] default_model = \"{}\"", one_line(&offered.id))
         }
@@ -109,6 +112,19 @@ mod tests {
                 "{models:?} {wanted:?}"
             );
             assert_eq!(check.advice.is_some(), status == CheckStatus::Bad);
+        }
+    }
+
+    #[test]
+    fn a_default_model_that_hob_can_download_is_downloaded_first() {
+        let engine = ScriptedEngine::saying(&[]).called("embedded");
+        let models = [ModelInfo::named("m")];
+        for (wanted, advice) in [
+            ("qwen3:8b", "Download it with 'hob model pull qwen3:8b'"),
+            ("mine", "Choose one of its models: [intelligence] default_model = \"m\""),
+        ] {
+            let (_, check) = check(&engine, Some(&models), Some(wanted));
+            assert_eq!(check.advice.as_deref(), Some(advice), "{wanted}");
         }
     }
 

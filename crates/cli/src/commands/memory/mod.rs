@@ -82,6 +82,14 @@ async fn selected(documents: &MemoryService, names: Vec<CollectionName>) -> Resu
     Ok(CollectionSet::Only(names))
 }
 
+/// The names without a document. None if the memory cannot be read.
+pub async fn empty_collections(config: &Config, databases: Databases, names: Vec<String>) -> Vec<String> {
+    let Ok(documents) = memory_in(databases, config, NetworkAccess::Offline) else { return Vec::new() };
+    let Ok(stats) = documents.stats(CollectionSet::All).await else { return Vec::new() };
+    let is_empty = |name: &String| stats.collections.iter().all(|known| known.name != *name);
+    names.into_iter().filter(is_empty).collect()
+}
+
 /// What the built-in tools need without an engine.
 pub fn registry_parts(config: &Config, databases: Databases) -> Result<ToolRegistryParts> {
     let memory = memory_in(databases.clone(), config, NetworkAccess::Offline)?;

@@ -17,6 +17,7 @@ use self::bars::LayerBars;
 use self::display::PullDisplay;
 use self::lines::LayerLines;
 use crate::engine_advice;
+use crate::model_advice::near_downloads;
 use crate::output;
 use crate::signals::Signals;
 
@@ -24,8 +25,12 @@ pub async fn run(config: &Config, model: &str) -> Result<ExitCode> {
     let ollama = ollama(config)?;
     if !ollama.health().await {
         let address = ollama.address();
+        let similar = match near_downloads(model).as_slice() {
+            [] => String::new(),
+            near => format!(" Did you mean {}?", near.join(", ")),
+        };
         bail!(
-            "Unknown model '{model}'. 'hob model search {model}' looks for it; or start Ollama to pull from its library. Ollama \
+            "Unknown model '{model}'.{similar} 'hob model search {model}' looks for it; or start Ollama to pull from its library. Ollama \
              does not answer on {address}. {}.",
             engine_advice::how_to_start(ollama.key(), address)
         );

@@ -1,7 +1,7 @@
 //! `hob scheduler show`.
 
 use anyhow::Result;
-use hob_tasks::{Task, TaskService, TaskStatus};
+use hob_tasks::{Missed, Task, TaskService, TaskStatus};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -30,6 +30,12 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
         Some(tools) if tools.is_empty() => "none".to_owned(),
         Some(tools) => one_line(&tools.join(", ")),
     };
+    // These two let the model answer without tools.
+    let uses_tools = !matches!(task.agent.as_str(), "simple" | "none");
+    let missed = match task.missed {
+        Missed::Once => "made up for with a single run",
+        Missed::Skip => "skipped",
+    };
     let deliver_to = task.deliver_to.as_ref().map(|to| match &to.conversation {
         Some(conversation) => one_line(&format!("{} ({conversation})", to.channel)),
         None => one_line(&to.channel),
@@ -43,14 +49,14 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
         ("Last run", task.last_run.map(|at| time::in_full(at, zone))),
         ("Created", Some(time::in_full(task.created_at, zone))),
         ("Agent", Some(one_line(&task.agent))),
-        ("Tools", Some(tools)),
+        ("Tools", Some(tools).filter(|_| uses_tools)),
         ("First calls", first_calls(task)),
         ("Shows results", task.shows_results().then(|| "yes".to_owned())),
         ("Key", task.permit.key.as_deref().map(one_line)),
         ("Deliver to", deliver_to),
         ("Retries", Some(task.limits.retries.to_string())),
         ("Timeout", Some(format!("{} s", task.limits.timeout.as_secs()))),
-        ("Missed", Some(task.missed.as_str().to_owned())),
+        ("Missed runs", Some(missed.to_owned())),
         ("Prompt", Some(printable(&task.prompt).into_owned())),
     ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
