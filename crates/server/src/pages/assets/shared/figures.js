@@ -26,7 +26,8 @@ function energy(joules) {
 }
 const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
 const when = (moment, options) => new Intl.DateTimeFormat(undefined, options).format(new Date(moment));
-const clock = { hour: "2-digit", minute: "2-digit" };
+// As schedules are written, whatever the language.
+const clock = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 const day = { weekday: "short", day: "numeric", month: "short" };
 function recently(moment) {
   const sameDay = new Date(moment).toDateString() === new Date().toDateString();
