@@ -52,5 +52,5 @@ pub use secret::{KeySecret, SECRET_PREFIX};
 pub use service::{CreatedKey, KeyService, ROTATION_OVERLAP};
 pub use store::{
     COPY_TABLES, KeyStore, MIGRATIONS, POSTGRES_MIGRATIONS, PostgresKeyStore, SqliteKeyStore, has_keys,
-    key_store,
+    has_valid_keys, key_store,
 };

@@ -487,8 +487,9 @@ impl Drop for ModelCache {
 
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
+/// In units of 2^20, as the commands show sizes.
 fn megabytes(bytes: u64) -> String {
-    format!("{} MB", bytes.div_ceil(1_000_000))
+    format!("{} MB", bytes.div_ceil(1 << 20))
 }
 
 #[cfg(test)]

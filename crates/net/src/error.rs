@@ -2,13 +2,20 @@
 
 use std::error::Error;
 
-/// The innermost cause: "Connection refused" rather than "error sending request".
+/// How the standard library begins the text about a host name that has no address. The words of the system follow.
+const HOST_NOT_FOUND: &str = "failed to lookup address information";
+
+/// The innermost cause: "Connection refused" rather than "error sending request". A host that is not found is told in plain words.
 pub fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
-    cause.to_string()
+    let text = cause.to_string();
+    match text.starts_with(HOST_NOT_FOUND) {
+        true => "cannot find the host: no network, or a wrong name".to_owned(),
+        false => text,
+    }
 }
 
 #[cfg(test)]
@@ -39,5 +46,13 @@ mod tests {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         assert_eq!(root_cause(&Wrapped(Wrapped(refused()))), refused().to_string());
         assert_eq!(root_cause(&refused()), refused().to_string());
+    }
+
+    #[test]
+    fn a_host_without_an_address_is_told_in_plain_words() {
+        // A name of 64 letters is longer than any that is looked up.
+        let name = format!("{}.invalid:1", "a".repeat(64));
+        let error = std::net::ToSocketAddrs::to_socket_addrs(name.as_str()).expect_err("no address");
+        assert_eq!(root_cause(&Wrapped(error)), "cannot find the host: no network, or a wrong name");
     }
 }

@@ -21,7 +21,7 @@ use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
 use crate::ollama;
 use crate::openai::{chat, completions, embeddings, media, rerank, tokenize};
-use crate::pages::{chat_page, document, live, markdown, models_page, report_pages};
+use crate::pages::{chat_page, document, live, markdown, models_page, not_found_page, report_pages};
 use crate::pipeline::Pipeline;
 use crate::reload::AccessRules;
 use crate::request_metrics::RequestMetrics;
@@ -163,12 +163,14 @@ pub(crate) fn router(
         })
         .fallback(move |request: Request| {
             let path = request.uri().path();
-            let elsewhere = chat_page::redirect(request.method(), path, request.headers());
+            let (method, headers) = (request.method(), request.headers());
+            let elsewhere = chat_page::redirect(method, path, headers);
+            let page = elsewhere.or_else(|| not_found_page::answer(method, path, headers));
             let missed = || {
                 let error = ApiError::no_such_path(path, suggestions.nearest(path).as_deref());
                 error.in_format(ErrorFormat::of_path(path)).into_response()
             };
-            future::ready(elsewhere.unwrap_or_else(missed))
+            future::ready(page.unwrap_or_else(missed))
         })
         .method_not_allowed_fallback(|request: Request| async move {
             let path = request.uri().path();

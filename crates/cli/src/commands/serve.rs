@@ -34,7 +34,7 @@ use self::announce::announce;
 use self::control_answers::ControlAnswers;
 use self::control_socket::{ControlClients, ControlSocket};
 use self::reload::{ReloadedParts, RunningSettings};
-use self::settings_in_effect::{apply, warn_if_open};
+use self::settings_in_effect::{apply, overridden, warn_if_open};
 use crate::args::ServeArgs;
 use crate::commands::{block_on, open_app};
 use crate::engine_advice;
@@ -83,7 +83,8 @@ async fn serve(
     app.keys.start().await?;
     // After the keys, which may pay for answers to messages.
     app.listen();
-    let file = Arc::new(ServerSettings::new(Environment::from_process()));
+    let file = ServerSettings::new(Environment::from_process()).with_options(overridden(&args));
+    let file = Arc::new(file);
     let parts = ServerParts {
         system: system.clone(),
         record: app.record.clone(),

@@ -72,7 +72,7 @@ async fn a_working_setup_is_ready() {
     ✓ engine     ollama answers
     ✓ model      smollm2:latest
     ✓ port       PORT is free for 'hob serve'
-    ✓ access     'hob serve' answers this machine only (127.0.0.1)
+    ✓ access     the next 'hob serve' answers this machine only (127.0.0.1)
 
     Ready. Try it: hob ask 'Hello'
     ");

@@ -11,9 +11,10 @@ mod sqlite;
 use std::sync::Arc;
 
 use hob_db::{ChangeWatch, DbResult, Storage, peek};
+use jiff::Timestamp;
 
 use crate::audit::{AuditEntry, AuditEvent};
-use crate::key::{ApiKey, KeyError, KeyName};
+use crate::key::{ApiKey, KeyError, KeyName, KeyStatus};
 use crate::limits::{Period, share_of};
 use crate::secret::SecretHash;
 
@@ -31,20 +32,27 @@ pub fn key_store(storage: impl Into<Storage>) -> Arc<dyn KeyStore> {
 
 /// Whether keys were ever created. Creates and migrates nothing. Blocks.
 pub fn has_keys(storage: &Storage) -> DbResult<bool> {
-    match storage {
+    is_true(storage, "SELECT EXISTS (SELECT 1 FROM api_key)")
+}
+
+/// Whether a key is valid at `now`: not disabled, revoked or expired. Creates and migrates nothing. Blocks.
+pub fn has_valid_keys(storage: &Storage, now: Timestamp) -> DbResult<bool> {
+    let (active, now) = (KeyStatus::Active.as_str(), now.as_microsecond());
+    let valid = format!("status = '{active}' AND (expires_at IS NULL OR expires_at > {now})");
+    is_true(storage, &format!("SELECT EXISTS (SELECT 1 FROM api_key WHERE {valid})"))
+}
+
+/// The answer to a question about the table of keys, which is `false` where there is no such table yet.
+fn is_true(storage: &Storage, sql: &str) -> DbResult<bool> {
+    let found: Option<bool> = match storage {
         Storage::Sqlite(database) => {
-            let found = peek(database.path(), |connection| {
-                connection.query_row("SELECT EXISTS (SELECT 1 FROM api_key)", [], |row| row.get(0))
-            })?;
-            Ok(found.unwrap_or(false))
+            peek(database.path(), |connection| connection.query_row(sql, [], |row| row.get(0)))?
         }
         Storage::Postgres(database) => {
-            let found = database.peek("api_key", |transaction| {
-                Ok(transaction.query_one("SELECT EXISTS (SELECT 1 FROM api_key)", &[])?.try_get(0)?)
-            })?;
-            Ok(found.unwrap_or(false))
+            database.peek("api_key", |transaction| Ok(transaction.query_one(sql, &[])?.try_get(0)?))?
         }
-    }
+    };
+    Ok(found.unwrap_or(false))
 }
 
 /// A key with the hashes of its secrets.

@@ -103,7 +103,7 @@ async fn broken_files_are_named_and_the_service_continues() {
 #[tokio::test]
 async fn a_model_larger_than_the_memory_is_refused_with_both_numbers() {
     let dir = models_dir();
-    let engine = LlamaEngine::new(LlamaOptions { memory_budget: 50_000_000, ..options(&dir) });
+    let engine = LlamaEngine::new(LlamaOptions { memory_budget: 50 << 20, ..options(&dir) });
     let error = engine.generate(&ask("Hello", 1)).await.expect_err("too large").to_string();
     assert!(error.contains("50 MB") && error.contains("MB of memory"), "{error}");
 }

@@ -81,9 +81,30 @@ impl From<Setting> for ShownSetting {
     }
 }
 
-impl From<SettingSection> for ShownSection {
-    fn from(section: SettingSection) -> Self {
-        let settings = section.settings.into_iter().map(ShownSetting::from).collect();
+impl ShownSetting {
+    /// With the value that an option of the command line sets. The file cannot change it while this server runs.
+    fn with_option(self, value: &Value) -> Self {
+        ShownSetting {
+            set: *value != self.default,
+            value: Some(value.clone()),
+            source: "option",
+            variable: None,
+            changeable: false,
+            ..self
+        }
+    }
+}
+
+impl ShownSection {
+    fn new(section: SettingSection, options: &BTreeMap<&'static str, Value>) -> Self {
+        let shown = |setting: Setting| {
+            let shown = ShownSetting::from(setting);
+            match options.get(shown.key.as_str()) {
+                Some(value) => shown.with_option(value),
+                None => shown,
+            }
+        };
+        let settings = section.settings.into_iter().map(shown).collect();
         ShownSection { section: section.name, description: section.about, settings }
     }
 }
@@ -105,15 +126,16 @@ pub(crate) struct ChangeReport {
 
 pub(crate) async fn list(State(state): SharedState, extensions: Extensions) -> ApiResult<Json<SettingList>> {
     let settings = settings_for_owner(&state, &extensions)?;
+    let read_from = Arc::clone(&settings);
     let read = move || {
-        let file = settings.file.lock();
+        let file = read_from.file.lock();
         Ok::<_, SettingsError>((file.shown_path()?, file.list()?))
     };
     let (file, sections) = off_thread(read).await?;
     Ok(Json(SettingList {
         object: "list",
         file,
-        data: sections.into_iter().map(ShownSection::from).collect(),
+        data: sections.into_iter().map(|section| ShownSection::new(section, &settings.options)).collect(),
     }))
 }
 

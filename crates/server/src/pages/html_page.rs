@@ -63,9 +63,7 @@ impl HtmlPage {
             .replace("{script}", &script);
         HtmlPage {
             document: document.into(),
-            // A hash is a valid header value. If not, the fallback is a policy that allows nothing.
-            policy: HeaderValue::from_str(&policy(&style, &[THEME_SCRIPT, &script], parts.trusted_types))
-                .unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'")),
+            policy: policy(&style, &[THEME_SCRIPT, &script], parts.trusted_types),
         }
     }
 
@@ -97,14 +95,16 @@ pub(super) fn navigation(current: &str) -> String {
 
 /// The browser runs only these scripts and this style, by their hashes, and sends requests only to this server. The page cannot be
 /// framed, and text becomes markup only where `trusted_types` allows it.
-fn policy(style: &str, scripts: &[&str], trusted_types: &str) -> String {
+pub(super) fn policy(style: &str, scripts: &[&str], trusted_types: &str) -> HeaderValue {
     let scripts: Vec<String> = scripts.iter().map(|script| format!("'{}'", hash(script))).collect();
-    format!(
+    let policy = format!(
         "default-src 'none'; script-src {}; style-src '{}'; connect-src 'self'; img-src data:; base-uri 'none'; \
          form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types {trusted_types}",
         scripts.join(" "),
         hash(style)
-    )
+    );
+    // A hash is a valid header value. If not, the fallback is a policy that allows nothing.
+    HeaderValue::from_str(&policy).unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'"))
 }
 
 pub(super) fn hash(text: &str) -> String {

@@ -8,6 +8,7 @@ pub(crate) mod html_page;
 pub(crate) mod live;
 pub(crate) mod markdown;
 pub(crate) mod models_page;
+pub(crate) mod not_found_page;
 pub(crate) mod relay;
 pub(crate) mod report_pages;
 

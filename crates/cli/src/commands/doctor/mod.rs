@@ -6,6 +6,7 @@ mod certificate;
 mod channel;
 mod config_file;
 mod databases;
+mod described_server;
 mod energy;
 mod engines;
 mod executable;
@@ -28,6 +29,7 @@ use hob_config::hardware::detect;
 use hob_config::{Config, Environment, Hardware};
 use hob_core::ComputeUnits;
 
+use self::described_server::DescribedServer;
 use self::engines::{EngineToAsk, StarterDownload};
 use self::report::{CheckStatus, DoctorCheck, DoctorReport};
 use crate::args::DoctorArgs;
@@ -91,7 +93,7 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
             return Ok((false, checks));
         }
     };
-    let (found, chosen, port, sandbox, channels, energy, named) = tokio::join!(
+    let (found, chosen, (port, running), sandbox, channels, energy, named) = tokio::join!(
         check_engines(&engines, config),
         choose(&engines, config, None),
         port::check(&config.server, home),
@@ -137,8 +139,12 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
     checks.extend(features::telemetry(config));
     checks.extend(energy);
     // Last, because beginners can ignore it.
-    checks.push(access::check(&config.server, named));
-    checks.extend(network::check(&config.server, &MachineOnNetwork::detect()));
+    let described = match &running {
+        Some(running) => DescribedServer::running(&config.server, running, home),
+        None => DescribedServer::upcoming(&config.server),
+    };
+    checks.push(access::check(&described, named));
+    checks.extend(network::check(&described, &MachineOnNetwork::detect()));
     Ok((can_answer && can_serve, checks))
 }
 

@@ -12,7 +12,8 @@ use crate::running_server::{self, LocatedServer, ServerProbe};
 
 const NAME: &str = "port";
 
-pub async fn check(config: &ServerConfig, home: &Path) -> DoctorCheck {
+/// The check, and the server that runs.
+pub async fn check(config: &ServerConfig, home: &Path) -> (DoctorCheck, Option<LocatedServer>) {
     let (host, port) = (config.host.as_str(), config.port);
     // Closed at once: the search for a running server also looks here.
     let bound = TcpListener::bind((host, port)).await.map(drop);
@@ -20,7 +21,7 @@ pub async fn check(config: &ServerConfig, home: &Path) -> DoctorCheck {
         && error.kind() != io::ErrorKind::AddrInUse
     {
         let message = format!("cannot listen on {host}:{port}: {error}");
-        return DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(remedy(error));
+        return (DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(remedy(error)), None);
     }
     let server = running_server::locate(config, home).await;
     if let (ServerProbe::Hob { health, .. }, Some(url)) = (server.probe, server.url()) {
@@ -29,13 +30,14 @@ pub async fn check(config: &ServerConfig, home: &Path) -> DoctorCheck {
             Err(_) if server.port == port => format!("Hob is already running on {port}"),
             Err(_) => format!("Hob is already running at {url}"),
         };
-        return check_running(running, health, &server).await;
+        return (check_running(running, health, &server).await, Some(server));
     }
-    match bound {
+    let check = match bound {
         Ok(()) => DoctorCheck::new(NAME, CheckStatus::Good, format!("{port} is free for 'hob serve'")),
         Err(_) => DoctorCheck::new(NAME, CheckStatus::Warning, format!("another program listens on {port}"))
             .advise("Stop it, or choose another port: 'hob serve --port 8001', or [server] port"),
-    }
+    };
+    (check, None)
 }
 
 /// The health of a running server, which `running` names.

@@ -1,8 +1,11 @@
 //! The settings that a server runs with: flags over the file, and a warning if nothing protects it.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use hob_config::{Config, ServerConfig};
+use hob_core::model::DEFAULT_MODEL;
+use serde_json::Value;
 
 use crate::args::{AgentChoice, ServeArgs};
 use crate::output;
@@ -31,6 +34,23 @@ pub(super) fn apply(args: ServeArgs, config: &mut Config) {
         Some(AgentChoice::None) => server.agent = None,
         None => {}
     }
+}
+
+/// The settings that flags override, with their values as the settings page shows them.
+pub(super) fn overridden(args: &ServeArgs) -> BTreeMap<&'static str, Value> {
+    let host = if args.lan { Some(ALL_ADDRESSES) } else { args.host.as_deref() };
+    let model = args.model.as_deref().filter(|model| *model != DEFAULT_MODEL);
+    let agent = args.agent.map(|agent| match agent {
+        AgentChoice::Agent(agent) => agent.as_str(),
+        AgentChoice::None => "",
+    });
+    let values = [
+        ("server.host", host.map(Value::from)),
+        ("server.port", args.port.map(Value::from)),
+        ("server.model", model.map(Value::from)),
+        ("server.agent", agent.map(Value::from)),
+    ];
+    values.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
 /// Warns if others can use the server without a key.
@@ -69,6 +89,12 @@ mod tests {
             agent: Some(AgentChoice::None),
             offline: false,
         };
+        let shown = [
+            ("server.agent", Value::from("")),
+            ("server.host", Value::from("::1")),
+            ("server.port", Value::from(9000)),
+        ];
+        assert_eq!(overridden(&args), BTreeMap::from(shown));
         apply(args, &mut config);
         let server = config.server;
         assert_eq!(
@@ -90,7 +116,8 @@ mod tests {
             agent: None,
             offline: false,
         };
-        apply(args, &mut config);
+        apply(args.clone(), &mut config);
         assert_eq!(config.server.host, "0.0.0.0");
+        assert_eq!(overridden(&args), BTreeMap::from([("server.host", Value::from("0.0.0.0"))]));
     }
 }

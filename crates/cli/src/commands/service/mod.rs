@@ -175,7 +175,7 @@ async fn warn_if_open(plan: &ListenPlan) {
         return;
     }
     match plan.named_keys().await {
-        NamedKeys::Some => {}
+        NamedKeys::Some | NamedKeys::NoneValid => {}
         NamedKeys::None if has_key_in_shell() => output::warning(format_args!(
             "HOB_API_KEY is set in this shell, but the service does not see it, so anyone on your network can use the server. {}, or \
              run 'hob key create NAME'.",

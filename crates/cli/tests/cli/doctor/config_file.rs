@@ -39,7 +39,7 @@ async fn a_fresh_machine_without_a_network_gets_first_steps() {
     ✗ engine     no engine is running, and Hob cannot download its small built-in model: the model hub does not answer, and pip cannot get it either
                  → Check the network connection, or set HF_ENDPOINT to a hub that this machine can reach; or start an engine, e.g. with 'ollama serve'; or import a model file: 'hob model pull FILE.gguf'
     ✓ port       8000 is free for 'hob serve'
-    ! access     'hob serve' answers anyone on your network (0.0.0.0, no API key)
+    ! access     the next 'hob serve' answers anyone on your network (0.0.0.0, no API key)
                  → Set [server] host = "127.0.0.1" to limit it to this machine, or HOB_API_KEY to require a key
 
     Not ready. Next (engine): Check the network connection, or set HF_ENDPOINT to a hub that this machine can reach; or start an engine, e.g. with 'ollama serve'; or import a model file: 'hob model pull FILE.gguf'

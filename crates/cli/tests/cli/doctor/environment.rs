@@ -42,6 +42,10 @@ async fn a_server_on_another_port_is_reported() {
     let (_, port) = server.address().rsplit_once(':').expect("a port");
     let running = format!("is free for 'hob serve'; Hob is already running at http://localhost:{port}");
     Diagnosis::of(&home).await.shows("port", "good", &running);
+    // The server keeps the address with which it started.
+    change(&home, "host = \"127.0.0.1\"\nport", "host = \"0.0.0.0\"\nport");
+    let access = format!("the running server answers this machine only (127.0.0.1:{port})");
+    Diagnosis::of(&home).await.shows("access", "good", &access).says_nothing_of("network");
     drop(ollama);
     let sick = format!("{running}, but its engine does not answer");
     Diagnosis::of(&home).await.shows("port", "warning", &sick);
@@ -61,6 +65,10 @@ async fn an_open_server_is_reported_and_a_protected_one_is_not() {
     assert_eq!(home.run(&["key", "create", "ana"]).await.code, Some(0));
     let found = Diagnosis::of(&home).await;
     found.shows("access", "good", "anyone who has a named key (0.0.0.0)").is_ready_and_next_is("hob ask");
+    assert_eq!(home.run(&["key", "revoke", "ana"]).await.code, Some(0));
+    let found = Diagnosis::of(&home).await;
+    found.shows("access", "warning", "no named key is valid, so the next 'hob serve' answers nobody");
+    found.is_ready_and_next_is("hob key create");
 }
 
 #[tokio::test]

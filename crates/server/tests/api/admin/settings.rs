@@ -1,5 +1,6 @@
 //! `/v1/settings`: the configuration file over HTTP.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hob_config::Environment;
@@ -27,6 +28,14 @@ pub struct SettingsServer {
 
 impl SettingsServer {
     pub async fn start(variables: &[(&'static str, &str)]) -> Self {
+        Self::start_with_options(variables, BTreeMap::new()).await
+    }
+
+    /// A server that was started with options for these keys.
+    pub async fn start_with_options(
+        variables: &[(&'static str, &str)],
+        options: BTreeMap<&'static str, Value>,
+    ) -> Self {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("config.toml"), TEXT).unwrap();
         let path = home.path().to_str().unwrap();
@@ -36,7 +45,7 @@ impl SettingsServer {
             .chain([("HOB_HOME", path)])
             .map(|(name, value)| (name, value.to_owned()))
             .collect();
-        let settings = Arc::new(ServerSettings::new(environment));
+        let settings = Arc::new(ServerSettings::new(environment).with_options(options));
         let team = TeamParts::open();
         let parts = ServerParts { settings: Some(Arc::clone(&settings)), ..team.of_server() };
         let http = TestServer::start_parts(parts, loopback_config()).await;
@@ -78,6 +87,18 @@ async fn every_setting_is_listed_and_no_secret() {
     assert_eq!(facts, [json!(null), json!(true), json!(true), json!(false)]);
     let (_, list) = get(&server.http, "/v1/settings", "").await;
     assert!(!list.to_string().contains("s3cret"));
+}
+
+#[tokio::test]
+async fn what_an_option_of_the_command_line_sets_is_shown_as_its_value() {
+    let options = BTreeMap::from([("server.port", json!(18_652)), ("memory.chunk_size", json!(512))]);
+    let server = SettingsServer::start_with_options(&[], options).await;
+    let port = server.setting("server.port").await;
+    let facts = ["value", "default", "set", "source", "changeable"].map(|name| port[name].clone());
+    assert_eq!(facts, [json!(18_652), json!(8000), json!(true), json!("option"), json!(false)]);
+    let chunk_size = server.setting("memory.chunk_size").await;
+    let facts = ["value", "set", "source", "changeable"].map(|name| chunk_size[name].clone());
+    assert_eq!(facts, [json!(512), json!(false), json!("option"), json!(false)]);
 }
 
 #[tokio::test]

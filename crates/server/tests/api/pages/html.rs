@@ -131,6 +131,29 @@ async fn browsers_are_redirected_to_the_chat_and_programs_get_the_api() {
 }
 
 #[tokio::test]
+async fn a_browser_at_an_unknown_address_gets_a_page_and_a_program_an_error() {
+    let server = scripted(ServerConfig::default()).await;
+    let get = async |path: &str, accept: &str| {
+        server.client.get(server.url(path)).header("accept", accept).send().await.unwrap()
+    };
+    for (path, link) in [("/chats", "href=\"./\""), ("/old/chats", "href=\"../\"")] {
+        let page = get(path, "text/html,application/xhtml+xml,*/*;q=0.8").await;
+        assert_eq!((page.status().as_u16(), &page.headers()["vary"]), (404, &"accept".parse().unwrap()));
+        assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
+        let policy = page.headers()["content-security-policy"].to_str().unwrap();
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        let text = page.text().await.unwrap();
+        assert!(text.contains("Not found") && text.contains(link), "{path}: {text}");
+    }
+    for (path, accept) in [("/chats", "*/*"), ("/chats", "application/json"), ("/v1/nothing", "text/html")] {
+        let error = get(path, accept).await;
+        assert_eq!(error.status(), 404, "{path} {accept}");
+        let body: Value = error.json().await.unwrap();
+        assert!(body["detail"].as_str().unwrap().contains("does not exist"), "{body}");
+    }
+}
+
+#[tokio::test]
 async fn markdown_is_rendered_for_the_pages() {
     let server = scripted(ServerConfig::default()).await;
     let rendered = async |body: Value| {

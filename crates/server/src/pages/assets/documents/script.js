@@ -16,11 +16,6 @@ let mayManage = false;
 let mayAddFolders = false;
 let turn = 0;
 
-function fileSize(bytes) {
-  const [amount, unit] = bytes < 1e3 ? [bytes, "byte"] : bytes < 1e6 ? [bytes / 1e3, "kilobyte"] : [bytes / 1e6, "megabyte"];
-  return format(amount, { style: "unit", unit, maximumFractionDigits: amount < 10 && unit !== "byte" ? 1 : 0 });
-}
-
 const query = (fields) => {
   const given = Object.entries(fields).filter(([, value]) => value !== null && value !== "" && value !== undefined);
   return given.length ? `?${new URLSearchParams(given)}` : "";
@@ -107,7 +102,7 @@ function showCollections(collections) {
 function showDocuments(list) {
   fill("list", list.data.map((one) => entry(one.name, [
     one.path,
-    [one.collections.join(", "), plural(one.chunks, "passage", "passages"), fileSize(one.size),
+    [one.collections.join(", "), plural(one.chunks, "passage", "passages"), size(one.size),
       `indexed ${recently(one.indexed_at)}`].join(" · "),
   ], ...(mayManage ? [action("Forget", one.name, () => forget(one), "plain danger")] : []))));
   $("no-match").hidden = list.data.length > 0;

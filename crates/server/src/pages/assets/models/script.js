@@ -1,10 +1,6 @@
 
 // Shows v1/model-files and v1/model-files/search, and downloads with api/pull. Names come from outside, so they are only used as text.
 
-function bytes(number) {
-  const [amount, unit] = number < 1e9 ? [number / 1e6, "MB"] : [number / 1e9, "GB"];
-  return `${format(amount, { maximumSignificantDigits: 3 })}\u00a0${unit}`;
-}
 const speed = (rate) => `${format(rate, { maximumSignificantDigits: 2 })} tokens a second`;
 
 const chip = (text, className = "") => node("li", { textContent: text, className });
@@ -30,13 +26,13 @@ function engineCard(engine) {
 function deviceCard(device) {
   return node("li", { className: "card" },
     node("h3", { textContent: device.description }),
-    facts([["Device", `${device.name}, ${device.backend}`], ["Memory", `${bytes(device.memory_free)} of ${bytes(device.memory_total)} free`]]));
+    facts([["Device", `${device.name}, ${device.backend}`], ["Memory", `${size(device.memory_free)} of ${size(device.memory_total)} free`]]));
 }
 
 function loadedLine(loaded) {
   const parts = [loaded.host ?? "this program"];
-  if (loaded.memory !== null) parts.push(bytes(loaded.memory));
-  if (loaded.memory_on_cards) parts.push(`${bytes(loaded.memory_on_cards)} of it on graphics cards`);
+  if (loaded.memory !== null) parts.push(size(loaded.memory));
+  if (loaded.memory_on_cards) parts.push(`${size(loaded.memory_on_cards)} of it on graphics cards`);
   for (const share of loaded.devices) parts.push(`${plural(share.layers, "layer", "layers")} on ${share.device}`);
   if (loaded.expires_at !== null) parts.push(`until ${recently(loaded.expires_at)}`);
   return parts.join(" · ");
@@ -55,7 +51,7 @@ function modelCard(model) {
     ...(chips.length ? [node("ul", { className: "chips" }, ...chips)] : []),
     facts([
       ["Engine", model.engine],
-      ["Size", model.size !== null && bytes(model.size)],
+      ["Size", model.size !== null && size(model.size)],
       ["Parameters", model.parameters !== null && format(model.parameters, { notation: "compact", maximumSignificantDigits: 3 })],
       ["Quantisation", model.quantization],
       ["Context", model.context !== null && plural(model.context, "token", "tokens")],
@@ -143,7 +139,7 @@ let searched = 0; // the number of the last search
 
 function fitLine(found) {
   if (found.fits === null) return "";
-  const needs = `about ${bytes(found.memory)} of memory`;
+  const needs = `about ${size(found.memory)} of memory`;
   return found.fits ? `yes, ${needs}` : `no, needs ${needs}`;
 }
 
@@ -156,7 +152,7 @@ function foundCard(found) {
     ...(found.about ? [node("p", { textContent: found.about })] : []),
     node("ul", { className: "chips" }, ...chips),
     facts([
-      ["Size", found.size !== null && `about ${bytes(found.size)}`],
+      ["Size", found.size !== null && `about ${size(found.size)}`],
       ["Fits", fitLine(found)],
       ["Speed", found.tokens_per_second !== null && `about ${speed(found.tokens_per_second)} on the processor`],
       ["Context", found.context !== null && plural(found.context, "token", "tokens")],
@@ -177,8 +173,8 @@ async function search() {
   if (answer?.status !== 200 || answer.body === null) return put("search-fault", problem(answer));
   const { data, machine, message } = answer.body;
   put("search-fault", message ? `The model hub has no results: ${message}` : "");
-  put("machine", machine === null ? "" : `This machine has ${bytes(machine.memory)} of memory for models` +
-    `${machine.disk_free === null ? "" : ` and ${bytes(machine.disk_free)} of free disk`}. Memory and speed are estimates.`);
+  put("machine", machine === null ? "" : `This machine has ${size(machine.memory)} of memory for models` +
+    `${machine.disk_free === null ? "" : ` and ${size(machine.disk_free)} of free disk`}. Memory and speed are estimates.`);
   fill("found", data.map(foundCard));
   $("found-none").hidden = data.length > 0;
   if (query !== "") say(plural(data.length, "model", "models"));
@@ -226,7 +222,7 @@ function downloadCard({ model, status, total, completed }) {
 }
 
 const stepText = (step) =>
-  [step.status, step.total ? `${bytes(step.completed ?? 0)} of ${bytes(step.total)}` : ""].filter(Boolean).join(" · ");
+  [step.status, step.total ? `${size(step.completed ?? 0)} of ${size(step.total)}` : ""].filter(Boolean).join(" · ");
 
 function showStep(step) {
   put("pull-text", stepText(step));

@@ -32,7 +32,7 @@ function entered(setting, field) {
 }
 
 function originOf({ source, variable }) {
-  return { default: "default", file: "from the file", environment: `from $${variable}` }[source];
+  return { default: "default", file: "from the file", environment: `from $${variable}`, option: "from the command line" }[source];
 }
 
 // --- one setting ---
@@ -99,7 +99,9 @@ function itemOf(setting) {
     item.append(node("p", { className: "value", textContent: shownValue(setting) }),
       node("p", { className: "quiet", textContent: setting.variable
         ? `Set by the variable ${setting.variable}, so it cannot be changed here.`
-        : "To change it, edit the file on the machine that runs Hob." }));
+        : setting.source === "option"
+          ? "Set by an option of 'hob serve', so it cannot be changed here."
+          : "To change it, edit the file on the machine that runs Hob." }));
   }
   return item;
 }

@@ -24,9 +24,17 @@ function energy(joules) {
   const [amount, unit] = joules < 3600 ? [joules, "J"] : joules < 3.6e6 ? [joules / 3600, "Wh"] : [joules / 3.6e6, "kWh"];
   return `${format(amount, { maximumSignificantDigits: 3 })}\u00a0${unit}`;
 }
+// In units of 1024, as the commands show them.
+function size(bytes) {
+  const units = [[2 ** 30, "GB"], [2 ** 20, "MB"], [2 ** 10, "KB"]];
+  const [length, unit] = bytes < 1000 ? [1, "B"] : units.findLast(([length]) => bytes / length < 999.5) ?? units[0];
+  const places = unit === "GB" ? 1 : 0;
+  return `${format(bytes / length, { minimumFractionDigits: places, maximumFractionDigits: places })}\u00a0${unit}`;
+}
 const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many}`;
 const when = (moment, options) => new Intl.DateTimeFormat(undefined, options).format(new Date(moment));
-const clock = { hour: "2-digit", minute: "2-digit" };
+// As schedules are written, whatever the language.
+const clock = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 const day = { weekday: "short", day: "numeric", month: "short" };
 function recently(moment) {
   const sameDay = new Date(moment).toDateString() === new Date().toDateString();

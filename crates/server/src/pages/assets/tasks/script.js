@@ -13,7 +13,7 @@ const opened = new Set(); // ids of tasks whose log is shown
 
 // In the time zone of the task, which the browser may not know.
 function inZone(moment, timeZone) {
-  const options = { weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" };
+  const options = { weekday: "short", day: "numeric", month: "short", year: "numeric", ...clock };
   try {
     return `${when(moment, { ...options, timeZone })} ${timeZone}`;
   } catch {
@@ -21,9 +21,13 @@ function inZone(moment, timeZone) {
   }
 }
 
+// The name that its creator gave it, if any.
+const nameOf = ({ metadata }) => (typeof metadata.name === "string" && metadata.name !== "" ? metadata.name : null);
+const titleOf = (task) => nameOf(task) ?? task.prompt;
+
 function action(label, task, act, style = "plain") {
   const button = node("button", { type: "button", className: style, textContent: label });
-  button.setAttribute("aria-label", `${label}: ${task.prompt.slice(0, 60)}`);
+  button.setAttribute("aria-label", `${label}: ${titleOf(task).slice(0, 60)}`);
   button.dataset.action = `${label.toLowerCase()} ${task.id}`;
   button.addEventListener("click", () => once(button, () => act(task, button)));
   return button;
@@ -61,11 +65,12 @@ function card(task) {
     actions.push(task.status === "paused" ? action("Resume", task, resume) : action("Pause", task, pause));
   }
   actions.push(action("Delete", task, deleteTask, "plain danger"));
-  const title = node("h3", { textContent: task.prompt, tabIndex: -1 });
+  const title = node("h3", { textContent: titleOf(task), tabIndex: -1 });
   title.dataset.action = `title ${task.id}`;
   const made = node("li", { className: "card", id: `task-${task.id}` },
     node("div", { className: "head" }, title, stateMark(task.status)),
     facts([
+      ["Prompt", nameOf(task) === null ? null : task.prompt],
       ["Schedule", scheduleOf(task)],
       ["Next run", task.next_run === null ? null : inZone(task.next_run, task.timezone)],
       ["Last run", task.last_run === null ? null : inZone(task.last_run, task.timezone)],
@@ -172,7 +177,7 @@ async function runNow(task) {
 }
 
 async function deleteTask(task) {
-  const agreed = await confirmed({ title: "Delete the task?", text: `Its log is deleted too: ${task.prompt.slice(0, 200)}`, yes: "Delete" });
+  const agreed = await confirmed({ title: "Delete the task?", text: `Its log is deleted too: ${titleOf(task).slice(0, 200)}`, yes: "Delete" });
   if (agreed && await changed(remove(`v1/tasks/${encodeURIComponent(task.id)}`), "The task is deleted.")) $("create").querySelector("summary").focus();
 }
 

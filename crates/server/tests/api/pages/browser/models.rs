@@ -43,7 +43,7 @@ async fn use_models_on(device: Device) {
     browser.go(&server.http.url("/models")).await;
     browser.shows("models", "qwen2:0.5b").await;
     let shown = browser.text("models").await;
-    for text in ["in memory", &*server.ollama.url(), "embeddings", "352\u{a0}MB"] {
+    for text in ["in memory", &*server.ollama.url(), "embeddings", "336\u{a0}MB"] {
         assert!(shown.contains(text), "{text}: {shown}");
     }
     browser.shows("count", "2 models, 1 in memory").await;
@@ -55,7 +55,7 @@ async fn use_models_on(device: Device) {
     browser.shows("found", "hf:someone/Tiny-GGUF").await;
     press_action(&browser, "Download qwen3:8b").await;
     browser.shows("pull-title", "Downloading qwen3:8b").await;
-    browser.shows("pull-text", "pulling abc · 4\u{a0}GB of 10\u{a0}GB").await;
+    browser.shows("pull-text", "pulling abc · 3.7\u{a0}GB of 9.3\u{a0}GB").await;
     assert_eq!(browser.run("return document.getElementById('pull-bar').value").await, json!(0.4));
     press_action(&browser, "Download hf:someone/Tiny-GGUF").await;
     browser.shows("notice", "Another download is in progress").await;
@@ -100,7 +100,7 @@ async fn a_download_can_be_cancelled_and_one_that_fails_says_why() {
     browser.go(&server.http.url("/models")).await;
     browser.shows("found", "qwen3:8b").await;
     press_action(&browser, "Download qwen3:8b").await;
-    browser.shows("pull-text", "of 10\u{a0}GB").await;
+    browser.shows("pull-text", "of 9.3\u{a0}GB").await;
     click(&browser, "#pull-cancel").await;
     browser.shows("pull-title", "The download of qwen3:8b is cancelled").await;
     tokio::time::timeout(WAIT_LIMIT, server.ollama.hung_up(1)).await.expect("the download ends");
@@ -235,7 +235,7 @@ async fn a_download_of_another_page_is_shown_until_it_ends() {
     let request = server.http.client.post(server.http.url("/api/pull")).json(&json!({ "model": "tiny" }));
     let mut pulling = request.send().await.unwrap();
     browser.shows("downloads", "tiny").await;
-    browser.shows("downloads", "of 10\u{a0}GB").await;
+    browser.shows("downloads", "of 9.3\u{a0}GB").await;
     assert_accessible(&browser, "a download of another page").await;
     // A page that is opened later shows it too.
     browser.reload().await;
@@ -302,7 +302,7 @@ async fn the_models_page_passes_the_accessibility_check() {
     browser.go(&server.http.url("/models")).await;
     browser.shows("found", "qwen3:8b").await;
     press_action(&browser, "Download qwen3:8b").await;
-    browser.shows("pull-text", "of 10\u{a0}GB").await;
+    browser.shows("pull-text", "of 9.3\u{a0}GB").await;
     for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
         browser.set_device(device).await;
         assert_accessible(&browser, &format!("{device:?}")).await;

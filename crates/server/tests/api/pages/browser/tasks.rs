@@ -125,6 +125,18 @@ async fn a_task_is_created_run_and_deleted_on_a_phone() {
 }
 
 #[tokio::test]
+async fn a_task_with_a_name_is_shown_by_it() {
+    let server = TaskServer::open().await;
+    let mut named = task("Summarize the news.");
+    named["metadata"] = json!({ "name": "briefing" });
+    assert_eq!(post(&server.http, "/v1/tasks", "", named).await.0, 201);
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/tasks")).await;
+    browser.shows("list", "Summarize the news.").await;
+    assert_eq!(browser.run("return document.querySelector('#list h3').textContent").await, "briefing");
+}
+
+#[tokio::test]
 async fn a_log_that_comes_late_does_not_hide_a_newer_one() {
     let server = TaskServer::open().await;
     assert_eq!(post(&server.http, "/v1/tasks", "", task("Say hello.")).await.0, 201);
