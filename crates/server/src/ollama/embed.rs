@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::options::WireOptions;
 use super::settings::{Purpose, says_nothing};
 use super::{chat, model_name, respond};
+use crate::answer::stream::StreamClient;
 use crate::answer::vectors::{in_pieces, room};
 use crate::answer::{self, Received, new_id};
 use crate::error::{ApiError, ApiResult};
@@ -121,7 +122,8 @@ async fn vectors(
     parse: fn(&[u8]) -> ApiResult<OllamaEmbed>,
 ) -> ApiResult<(String, Vec<AnswerWarning>, Option<CountedVectors>)> {
     let peer = RequestContext::peer_key(request.extensions());
-    let Received { parsed, caller, client } = answer::receive(state, request, new_id("embd-"), parse).await?;
+    let Received { parsed, caller, mut client } =
+        answer::receive(state, request, new_id("embd-"), parse).await?;
     let OllamaEmbed { mut request, warnings } = parsed;
     let requested = request.model;
     request.model = model_name::meant(state, &requested, caller.rights()).await;
@@ -129,7 +131,7 @@ async fn vectors(
     let caller = Caller { agent: AgentPreference::None, ..caller };
     let embeddings = match request.inputs.is_empty() {
         true => chat::in_memory(state, &request.model, Purpose::Load, caller.rights()).await.map(|()| None),
-        false => embed(state, request, &caller, peer).await.map(Some),
+        false => embed(state, request, &caller, peer, &mut client).await.map(Some),
     };
     drop(client);
     let embeddings = embeddings.map_err(|error| error.for_missing_model(&requested))?;
@@ -149,10 +151,13 @@ async fn embed(
     request: EmbedRequest,
     caller: &Caller,
     peer: Option<PeerKey>,
+    client: &mut StreamClient,
 ) -> ApiResult<CountedVectors> {
     let count = request.inputs.len();
     if count <= EMBEDDING_INPUTS {
         let embeddings = state.system.embed(request, caller).await?;
+        // A request that kept its body while it waits for more could wait for another that does the same.
+        client.release_body();
         let permit = room(&state.body_reader, peer, count, &embeddings.vectors).await?;
         return Ok(CountedVectors { embeddings, permit });
     }

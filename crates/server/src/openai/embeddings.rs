@@ -25,12 +25,14 @@ pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiRe
 
 async fn answer(state: &ServerState, request: Request) -> ApiResult<Response> {
     let peer = RequestContext::peer_key(request.extensions());
-    let Received { parsed, caller, client } =
+    let Received { parsed, caller, mut client } =
         answer::receive(state, request, new_id("embd-"), EmbeddingsRequest::parse).await?;
     let EmbeddingsRequest { request, encoding, user, warnings } = parsed;
     let end_user = user.map(Arc::from);
     let caller = Caller { agent: AgentPreference::None, end_user, ..caller };
     let embeddings = state.system.embed(request, &caller).await?;
+    // A request that kept its body while it waits for more could wait for another that does the same.
+    client.release_body();
     let made = &embeddings.vectors;
     let permit = vectors::room(&state.body_reader, peer, made.len(), made).await?;
     drop(client);
