@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-/// More errors than this many steps find would help nobody.
+/// A model needs no more errors than are found in this many steps.
 const MAX_STEPS: usize = 100_000;
 
 /// What a property name is checked as: only a part below it could need many steps, and it has none.
