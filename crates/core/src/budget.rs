@@ -7,6 +7,7 @@
 mod json_values;
 mod references;
 mod schema;
+mod schema_steps;
 
 use std::fmt;
 
@@ -17,6 +18,7 @@ use crate::message::Content;
 
 pub use json_values::{check_body_values, json_values};
 pub use schema::check_schema;
+pub use schema_steps::can_collect_errors;
 
 /// Values of a JSON body: each object, array, string, number, `true`, `false` and `null` counts. A value of two bytes takes more than a
 /// hundred once it is read.

@@ -7,12 +7,13 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-use crate::{MAX_MESSAGE_BYTES, McpError};
+use crate::McpError;
+use crate::http_client::LimitedHttpClient;
 
 pub fn transport(
     url: &str,
     headers: &[(String, SecretString)],
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, McpError> {
+) -> Result<StreamableHttpClientTransport<LimitedHttpClient>, McpError> {
     let unusable = |reason: String| McpError::Address { url: url.to_owned(), reason };
     let address = Url::parse(url).map_err(|error| unusable(error.to_string()))?;
     if !matches!(address.scheme(), "http" | "https") {
@@ -24,8 +25,8 @@ pub fn transport(
         ..HttpClientOptions::default()
     };
     let client = http_client(options).map_err(|error| unusable(error.to_string()))?;
-    let config = StreamableHttpClientTransportConfig::with_uri(url).max_sse_event_size(MAX_MESSAGE_BYTES);
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    let config = StreamableHttpClientTransportConfig::with_uri(url);
+    Ok(StreamableHttpClientTransport::with_client(LimitedHttpClient(client), config))
 }
 
 fn header_map(headers: &[(String, SecretString)]) -> Result<HeaderMap, McpError> {

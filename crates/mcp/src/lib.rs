@@ -5,6 +5,7 @@ mod connection;
 mod content;
 mod error;
 mod http;
+mod http_client;
 mod names;
 mod options;
 mod pins;

@@ -1,5 +1,6 @@
 //! Parses the arguments of a call, and explains to the model what is wrong with them.
 
+use hob_core::budget::can_collect_errors;
 use jsonschema::{ValidationError, Validator};
 use serde_json::{Map, Value};
 
@@ -21,8 +22,14 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
     })
 }
 
-/// Checks the arguments against the schema.
-pub(super) fn check(schema: &Validator, arguments: &Value) -> Result<(), String> {
+/// Checks the arguments against the schema of a tool, which was made of `parameters`.
+pub(super) fn check(schema: &Validator, parameters: &Value, arguments: &Value) -> Result<(), String> {
+    if schema.is_valid(arguments) {
+        return Ok(());
+    }
+    if !can_collect_errors(parameters, arguments) {
+        return Err("the arguments do not follow the schema of the tool".to_owned());
+    }
     let complaints: Vec<String> =
         schema.iter_errors(arguments).take(MAX_ERRORS).map(|error| complaint(&error)).collect();
     match complaints.as_slice() {
@@ -56,7 +63,7 @@ mod tests {
             "required": ["expression"],
             "additionalProperties": false,
         });
-        check(&jsonschema::validator_for(&schema).unwrap(), &arguments)
+        check(&jsonschema::validator_for(&schema).unwrap(), &schema, &arguments)
     }
 
     #[test]
@@ -85,6 +92,17 @@ mod tests {
     fn a_huge_wrong_value_is_not_repeated_whole() {
         let complaint = complaints(json!({ "expression": vec![1; 100_000] })).unwrap_err();
         assert!(complaint.chars().count() < 500, "{complaint}");
+    }
+
+    #[test]
+    fn arguments_with_more_errors_than_could_be_collected_are_checked() {
+        let itself = json!({ "$ref": "#" });
+        let schema = json!({ "type": "object", "properties": { "a": { "allOf": [{ "anyOf": [itself, itself] }, itself] } } });
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let nested = |innermost: Value| (0..40).fold(innermost, |inner, _| json!({ "a": inner }));
+        assert_eq!(check(&validator, &schema, &nested(json!({}))), Ok(()));
+        let complaint = "the arguments do not follow the schema of the tool";
+        assert_eq!(check(&validator, &schema, &nested(json!(1))), Err(complaint.to_owned()));
     }
 
     #[test]

@@ -153,7 +153,7 @@ impl PermittedTools {
         let entry = self.find(&call.name)?;
         let arguments = arguments?;
         let schema = entry.schema().map_err(|error| error.to_string())?;
-        schema_check::check(schema, &arguments)?;
+        schema_check::check(schema, &entry.spec().parameters, &arguments)?;
         // A task that a call creates inherits the taint of the run.
         let tainted = self.progress.lock().taint.source().is_some();
         let permit = Permit { tainted, ..self.permit.clone() };

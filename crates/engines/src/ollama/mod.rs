@@ -58,7 +58,7 @@ impl Ollama {
     /// The details of one model, including its context window.
     pub async fn show(&self, model: &str) -> Result<ModelDetails, EngineError> {
         let response = self.post("/api/show", json!({ "model": model }).to_string().into(), model).await?;
-        let body = self.endpoint.body(response).await?;
+        let body = self.endpoint.description(response).await?;
         models::read_details(&body).map_err(|reason| self.endpoint.malformed(reason))
     }
 

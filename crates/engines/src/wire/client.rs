@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hob_core::EngineError;
+use hob_core::budget::{json_values, thousands};
 use hob_net::{
     CertificateCheck, DEFAULT_CONNECT_TIMEOUT, FixedAddress, ProxyUse, is_loopback, trace_context,
 };
@@ -26,14 +27,22 @@ pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// connection that the engine is about to close.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// The longest response body that is read at once. A stream is limited only by the size of a frame.
-const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// A response body that is read at once. A stream is limited only by the size of a frame. Answers with the most values have the
+/// probabilities of tokens, of about eight bytes each.
+const ANSWER: EngineBodyLimit = EngineBodyLimit { bytes: 64 << 20, values: 8_000_000 };
 
-/// The longest list of models, or description of one. It becomes many small values, which take many times its size.
-const MAX_LIST_BYTES: usize = 8 << 20;
+/// A list of models, or the description of one.
+const LIST: EngineBodyLimit = EngineBodyLimit { bytes: 8 << 20, values: 1_000_000 };
 
 /// The part of an error's body that is read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
+
+/// How much of a body is read. The values are JSON values: one of two bytes takes a hundred or more once it is parsed.
+#[derive(Debug, Clone, Copy)]
+struct EngineBodyLimit {
+    bytes: usize,
+    values: usize,
+}
 
 /// The header with an engine's API key, such as `authorization: Bearer …`.
 #[derive(Debug, Clone)]
@@ -265,12 +274,23 @@ impl Endpoint {
 
     /// The whole body of a response.
     pub async fn body(&self, response: Response) -> Result<Bytes, EngineError> {
-        self.whole(response, MAX_ANSWER_BYTES).await
+        self.whole(response, ANSWER).await
     }
 
-    async fn whole(&self, response: Response, most: usize) -> Result<Bytes, EngineError> {
-        let too_long = || self.malformed(format!("the response is longer than {} MiB", most >> 20));
-        self.read(response, most).await?.ok_or_else(too_long)
+    /// The body of a response that describes a model.
+    pub(crate) async fn description(&self, response: Response) -> Result<Bytes, EngineError> {
+        self.whole(response, LIST).await
+    }
+
+    async fn whole(&self, response: Response, most: EngineBodyLimit) -> Result<Bytes, EngineError> {
+        let too_long = || self.malformed(format!("the response is longer than {} MiB", most.bytes >> 20));
+        let body = self.read(response, most.bytes).await?.ok_or_else(too_long)?;
+        // A body has at most as many values as bytes.
+        if body.len() > most.values && json_values(&body, most.values) > most.values {
+            let reason = format!("the response has more than {} JSON values", thousands(most.values));
+            return Err(self.malformed(reason));
+        }
+        Ok(body)
     }
 
     /// Gets a path and reads its body: a list of models, or the description of one.
@@ -280,7 +300,7 @@ impl Endpoint {
         read: impl FnOnce(&[u8]) -> Result<T, String>,
     ) -> Result<T, EngineError> {
         let response = self.accept(self.get(path).await?).await?;
-        let body = self.whole(response, MAX_LIST_BYTES).await?;
+        let body = self.whole(response, LIST).await?;
         read(&body).map_err(|reason| self.malformed(reason))
     }
 

@@ -1,4 +1,4 @@
-use hob_testkit::{Closing, ClosingServer};
+use hob_testkit::{Closing, ClosingServer, FakeServer, Reply};
 
 use super::*;
 
@@ -63,4 +63,22 @@ async fn a_request_that_may_have_been_paid_for_is_not_sent_again() {
 fn an_invalid_host_is_named() {
     let error = Endpoint::new(EndpointOptions::new("vllm", "::nonsense")).unwrap_err();
     assert!(error.to_string().contains("'::nonsense' is not a valid URL"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_with_too_many_values_is_refused() {
+    // One value is the list itself.
+    for (numbers, expected) in [(ANSWER.values - 1, None), (ANSWER.values, Some("8,000,000"))] {
+        let body = format!("[{}0]", "0,".repeat(numbers - 1));
+        let server = FakeServer::replying(Reply::json(200, body)).await;
+        let endpoint = Endpoint::new(EndpointOptions::new("vllm", server.url())).unwrap();
+        let error = ask(&endpoint).await.err().map(|error| error.to_string());
+        match expected {
+            None => assert_eq!(error, None),
+            Some(limit) => {
+                let error = error.unwrap();
+                assert!(error.contains("vllm") && error.contains(limit), "{error}");
+            }
+        }
+    }
 }

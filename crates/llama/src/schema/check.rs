@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use hob_core::budget::can_collect_errors;
 use hob_core::{Answer, FinishReason, Generation};
 use jsonschema::PatternOptions;
 use serde::de::IgnoredAny;
@@ -17,7 +18,10 @@ const MAX_BACKTRACKING: usize = 100_000;
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
-pub(crate) struct Validator(jsonschema::Validator);
+pub(crate) struct Validator {
+    compiled: jsonschema::Validator,
+    schema: Value,
+}
 
 impl Validator {
     /// Recursive; needs a large stack.
@@ -30,7 +34,7 @@ impl Validator {
             .should_validate_formats(true)
             .with_pattern_options(patterns)
             .build(schema)
-            .map(Validator)
+            .map(|compiled| Validator { compiled, schema: schema.clone() })
             .map_err(|error| {
                 let mut reason = error.to_string();
                 reason.truncate(reason.floor_char_boundary(200));
@@ -39,14 +43,17 @@ impl Validator {
     }
 
     fn violation(&self, text: &str) -> Option<String> {
-        match serde_json::from_str(text) {
-            Ok(value) => self.0.validate(&value).err().map(|error| {
-                let path = error.schema_path().to_string();
-                let keyword = path.rsplit('/').find(|part| part.parse::<usize>().is_err());
-                format!("'{}' is violated", keyword.unwrap_or("schema"))
-            }),
-            Err(_) => Some("it is not JSON".to_owned()),
+        let Ok(value) = serde_json::from_str::<Value>(text) else { return Some("it is not JSON".to_owned()) };
+        if self.compiled.is_valid(&value) {
+            return None;
         }
+        let error = match can_collect_errors(&self.schema, &value) {
+            true => self.compiled.validate(&value).err(),
+            false => None,
+        };
+        let path = error.map(|error| error.schema_path().to_string()).unwrap_or_default();
+        let keyword = path.rsplit('/').find(|part| !part.is_empty() && part.parse::<usize>().is_err());
+        Some(format!("'{}' is violated", keyword.unwrap_or("schema")))
     }
 }
 

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::support::{call, echo, reached, states};
+use crate::support::{WAIT_LIMIT, call, echo, reached, states};
 
 fn http(url: &str) -> McpServerOptions {
     let headers = vec![("authorization".to_owned(), "Bearer open sesame".into())];
@@ -142,6 +142,36 @@ async fn a_server_that_does_not_answer_fails_that_call_only() {
     servers.settled().await;
     let late = echo(&servers, "far").await.unwrap_err();
     assert_eq!(late.0, "the MCP server 'far' did not answer within 0.2 s");
+    assert_eq!(states(&servers), [McpState::Ready]);
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_answer_over_the_limit_fails_that_call_only() {
+    let server = FakeServer::start(|request| {
+        old_server(request, |message| {
+            let arguments = &message["params"]["arguments"];
+            let text = "x".repeat(arguments["bytes"].as_u64().unwrap() as usize);
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": {"content": [{"type": "text", "text": text}]}});
+            match arguments["as"].as_str().unwrap() {
+                "events" => Reply::sse(format!(": ping\r\n\r\ndata: {answer}\r\n\r\n")),
+                _ => Reply::json(200, answer.to_string()),
+            }
+        })
+    })
+    .await;
+    let options = McpServerOptions { call_timeout: WAIT_LIMIT, ..http(&server.url()) };
+    let servers = McpServers::start(vec![options], &ToolPins::default());
+    servers.settled().await;
+    let too_long = 5 << 20;
+    for format in ["json", "events"] {
+        let long = call(&servers, "far__echo", json!({"as": format, "bytes": too_long})).await;
+        assert!(long.is_err(), "{format}");
+        let short = call(&servers, "far__echo", json!({"as": format, "bytes": 3})).await;
+        assert_eq!(short.unwrap(), "xxx", "{format}");
+    }
+    let long = call(&servers, "far__echo", json!({"as": "json", "bytes": too_long})).await.unwrap_err();
+    assert!(long.0.ends_with("a message longer than 4 MiB"), "{long}");
     assert_eq!(states(&servers), [McpState::Ready]);
     servers.shutdown().await;
 }

@@ -4,6 +4,7 @@
 mod headers;
 mod silence;
 pub(crate) mod stream;
+pub(crate) mod vectors;
 
 pub(crate) use hob_core::random_id as new_id;
 

@@ -126,10 +126,16 @@ pub(crate) struct StreamClient {
     /// Knows when the connection is cut.
     pub(crate) connection: Arc<ConnectionState>,
     /// The permits of the request: an agent can use its contents until its last turn. And what happens at its end.
-    #[expect(dead_code, reason = "held for its drop")]
     pub(crate) held: (ConcurrencyPermit, BodyPermit, Option<CallEndNotice>),
     /// The permit of large stored data that the request continues.
     pub(crate) stored: BodyPermit,
+}
+
+impl StreamClient {
+    /// Releases the memory of the request's body, whose contents are not in use any more. The slot is kept.
+    pub(crate) fn release_body(&mut self) {
+        drop(mem::take(&mut self.held.1));
+    }
 }
 
 impl<E: StreamEncoder> AnswerBody<E> {

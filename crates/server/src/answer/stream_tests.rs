@@ -7,7 +7,9 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::error::ErrorFormat;
+use crate::limits::body_limit::BodyLimit;
 use crate::limits::concurrency_limit::ConcurrencyLimit;
+use crate::limits::peer_share::PeerKey;
 
 /// The simplest wire format: the text, and a word for the end. It cannot write calls of tools.
 #[derive(Default)]
@@ -339,4 +341,19 @@ async fn a_failure_before_the_head_keeps_its_status() {
     assert_eq!(frame(&mut body).await, heard(0, KEEP_ALIVE));
     let (seconds, text) = frame(&mut body).await;
     assert!(seconds == 1 && text.unwrap().starts_with("{\"error\":"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_released_body_leaves_its_part_of_the_share_to_its_peer() {
+    const LARGEST: usize = 2 << 20;
+    let bodies = BodyLimit::new(LARGEST, Duration::ZERO);
+    let peer = PeerKey::of("192.0.2.1".parse().unwrap());
+    let mut clients = Vec::new();
+    while let Ok(permit) = bodies.begin(peer, Some(LARGEST)).await {
+        let mut client = client();
+        client.held.1 = permit;
+        clients.push(client);
+    }
+    clients[0].release_body();
+    assert!(bodies.begin(peer, Some(LARGEST)).await.is_ok());
 }

@@ -16,10 +16,15 @@ use serde_json::{Map, Value, json};
 use super::options::WireOptions;
 use super::settings::{Purpose, says_nothing};
 use super::{chat, model_name, respond};
+use crate::answer::stream::StreamClient;
+use crate::answer::vectors::{in_pieces, room};
 use crate::answer::{self, Received, new_id};
 use crate::error::{ApiError, ApiResult};
-use crate::json::{check_model_name, over_budget, read};
+use crate::json::{check_model_name, over_budget, push_json, read};
+use crate::limits::body_limit::BodyPermit;
+use crate::limits::peer_share::PeerKey;
 use crate::openai::ignored_fields::IgnoredFields;
+use crate::request_context::RequestContext;
 use crate::state::{ServerState, SharedState};
 use crate::warning_header::with_warnings;
 use crate::whole_number::WholeNumber;
@@ -68,17 +73,28 @@ struct EmbedAnswer<'a> {
 pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
         let started = Instant::now();
-        let (requested, warnings, embeddings) = vectors(&state, request, parse).await?;
-        let (vectors, tokens, load_time) = embeddings
-            .map_or_else(Default::default, |made| (made.vectors, made.prompt_tokens, made.load_time));
+        let (requested, warnings, made) = vectors(&state, request, parse).await?;
+        let (made, permit) = made.map_or((None, None), |made| (Some(made.embeddings), made.permit));
+        let (vectors, tokens, load_time) =
+            made.map_or_else(Default::default, |made| (made.vectors, made.prompt_tokens, made.load_time));
         let answer = EmbedAnswer {
             model: &requested,
-            embeddings: vectors.into_iter().map(of_length_one).collect(),
+            embeddings: Vec::new(),
             total_duration: started.elapsed().as_nanos(),
             load_duration: load_time.unwrap_or_default().as_nanos(),
             prompt_eval_count: tokens,
         };
-        Ok(with_warnings(Json(answer).into_response(), warnings.iter()))
+        let response = match permit {
+            None => {
+                let embeddings = vectors.into_iter().map(of_length_one).collect();
+                Json(EmbedAnswer { embeddings, ..answer }).into_response()
+            }
+            Some(permit) => {
+                let write = |_, vector, out: &mut Vec<u8>| push_json(out, &of_length_one(vector));
+                in_pieces(&answer, "embeddings", vectors, write, permit)
+            }
+        };
+        Ok(with_warnings(response, warnings.iter()))
     })
     .await
 }
@@ -86,11 +102,17 @@ pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiRe
 /// One text as a vector, as the engine made it.
 pub(crate) async fn create_one(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
-        let (_, warnings, embeddings) = vectors(&state, request, parse_one).await?;
-        let vector = embeddings.and_then(|made| made.vectors.into_iter().next()).unwrap_or_default();
+        let (_, warnings, made) = vectors(&state, request, parse_one).await?;
+        let vector = made.and_then(|made| made.embeddings.vectors.into_iter().next()).unwrap_or_default();
         Ok(with_warnings(Json(json!({ "embedding": vector })).into_response(), warnings.iter()))
     })
     .await
+}
+
+/// Vectors, and the permit for their memory if that is counted.
+struct CountedVectors {
+    embeddings: Embeddings,
+    permit: Option<BodyPermit>,
 }
 
 /// The vectors, the model, and the warnings. Without a text the model is only loaded.
@@ -98,8 +120,10 @@ async fn vectors(
     state: &ServerState,
     request: Request,
     parse: fn(&[u8]) -> ApiResult<OllamaEmbed>,
-) -> ApiResult<(String, Vec<AnswerWarning>, Option<Embeddings>)> {
-    let Received { parsed, caller, client } = answer::receive(state, request, new_id("embd-"), parse).await?;
+) -> ApiResult<(String, Vec<AnswerWarning>, Option<CountedVectors>)> {
+    let peer = RequestContext::peer_key(request.extensions());
+    let Received { parsed, caller, mut client } =
+        answer::receive(state, request, new_id("embd-"), parse).await?;
     let OllamaEmbed { mut request, warnings } = parsed;
     let requested = request.model;
     request.model = model_name::meant(state, &requested, caller.rights()).await;
@@ -107,24 +131,37 @@ async fn vectors(
     let caller = Caller { agent: AgentPreference::None, ..caller };
     let embeddings = match request.inputs.is_empty() {
         true => chat::in_memory(state, &request.model, Purpose::Load, caller.rights()).await.map(|()| None),
-        false => embed(state, request, &caller).await.map(Some),
+        false => embed(state, request, &caller, peer, &mut client).await.map(Some),
     };
     drop(client);
     let embeddings = embeddings.map_err(|error| error.for_missing_model(&requested))?;
     // The name is the caller's, unless that stands for another.
     let model = match &embeddings {
-        Some(made) if meant == DEFAULT_MODEL || state.system.meant_by(&meant) != meant => made.model.clone(),
+        Some(made) if meant == DEFAULT_MODEL || state.system.meant_by(&meant) != meant => {
+            made.embeddings.model.clone()
+        }
         _ => requested,
     };
     Ok((model, warnings, embeddings))
 }
 
 /// Makes the vectors of many texts in several requests, each of which counts for the limits of a key.
-async fn embed(state: &ServerState, request: EmbedRequest, caller: &Caller) -> ApiResult<Embeddings> {
-    let texts = request.inputs.texts().unwrap_or_default();
-    if texts.len() <= EMBEDDING_INPUTS {
-        return Ok(state.system.embed(request, caller).await?);
+async fn embed(
+    state: &ServerState,
+    request: EmbedRequest,
+    caller: &Caller,
+    peer: Option<PeerKey>,
+    client: &mut StreamClient,
+) -> ApiResult<CountedVectors> {
+    let count = request.inputs.len();
+    if count <= EMBEDDING_INPUTS {
+        let embeddings = state.system.embed(request, caller).await?;
+        // A request that kept its body while it waits for more could wait for another that does the same.
+        client.release_body();
+        let permit = room(&state.body_reader, peer, count, &embeddings.vectors).await?;
+        return Ok(CountedVectors { embeddings, permit });
     }
+    let texts = request.inputs.texts().unwrap_or_default();
     let part = |texts: &[String]| EmbedRequest {
         model: request.model.clone(),
         inputs: EmbedInputs::Texts(texts.to_vec()),
@@ -133,13 +170,14 @@ async fn embed(state: &ServerState, request: EmbedRequest, caller: &Caller) -> A
     };
     let (first, rest) = texts.split_at(EMBEDDING_INPUTS);
     let mut all = state.system.embed(part(first), caller).await?;
+    let permit = room(&state.body_reader, peer, count, &all.vectors).await?;
     for texts in rest.chunks(EMBEDDING_INPUTS) {
         let more = state.system.embed(part(texts), caller).await?;
         all.vectors.extend(more.vectors);
         all.prompt_tokens = all.prompt_tokens.zip(more.prompt_tokens).map(|(all, more)| all + more);
         all.load_time = all.load_time.or(more.load_time);
     }
-    Ok(all)
+    Ok(CountedVectors { embeddings: all, permit })
 }
 
 /// Parses the body of `embed`. The error names the field.

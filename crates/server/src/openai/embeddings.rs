@@ -8,8 +8,8 @@ use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 use hob_core::{AgentPreference, Caller, Cut};
 
-use super::embeddings_body::{EmbeddingList, EmbeddingsRequest};
-use crate::answer::{self, Received, new_id};
+use super::embeddings_body::{EmbeddingList, EmbeddingsRequest, in_pieces};
+use crate::answer::{self, Received, new_id, vectors};
 use crate::error::ApiResult;
 use crate::request_context::RequestContext;
 use crate::state::{ServerState, SharedState};
@@ -24,16 +24,25 @@ pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiRe
 }
 
 async fn answer(state: &ServerState, request: Request) -> ApiResult<Response> {
-    let Received { parsed, caller, client } =
+    let peer = RequestContext::peer_key(request.extensions());
+    let Received { parsed, caller, mut client } =
         answer::receive(state, request, new_id("embd-"), EmbeddingsRequest::parse).await?;
     let EmbeddingsRequest { request, encoding, user, warnings } = parsed;
     let end_user = user.map(Arc::from);
     let caller = Caller { agent: AgentPreference::None, end_user, ..caller };
     let embeddings = state.system.embed(request, &caller).await?;
+    // A request that kept its body while it waits for more could wait for another that does the same.
+    client.release_body();
+    let made = &embeddings.vectors;
+    let permit = vectors::room(&state.body_reader, peer, made.len(), made).await?;
     drop(client);
-    let response = Json(EmbeddingList::new(&embeddings, encoding)).into_response();
+    let is_cut = embeddings.cut != Cut::NONE;
+    let response = match permit {
+        None => Json(EmbeddingList::new(&embeddings, encoding)).into_response(),
+        Some(permit) => in_pieces(embeddings, encoding, permit),
+    };
     let mut response = with_warnings(response, warnings.iter());
-    if embeddings.cut != Cut::NONE {
+    if is_cut {
         response.headers_mut().append(WARNING, MAY_BE_CUT);
     }
     Ok(response)

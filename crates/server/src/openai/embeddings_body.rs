@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hob_core::budget::{EMBEDDING_INPUTS, EMBEDDING_TOKENS};
@@ -12,8 +13,10 @@ use serde_json::Value;
 
 use super::ignored_fields::IgnoredFields;
 use super::required_model;
+use crate::answer::vectors;
 use crate::error::{ApiError, ApiResult};
-use crate::json::{check_model_name, over_budget, read_bounded};
+use crate::json::{check_model_name, over_budget, push_json, read_bounded};
+use crate::limits::body_limit::BodyPermit;
 use crate::whole_number::{WholeNumber, whole};
 
 /// Fields of other embedding APIs that change the vectors. They are refused, because ignoring them would return wrong vectors.
@@ -381,11 +384,7 @@ struct Usage {
 
 impl<'a> EmbeddingList<'a> {
     pub(crate) fn new(embeddings: &'a Embeddings, encoding: Encoding) -> Self {
-        let datum = |(index, numbers): (usize, &'a Vec<f32>)| Datum {
-            object: "embedding",
-            index,
-            embedding: Vector { numbers, encoding },
-        };
+        let datum = |(index, numbers): (usize, &'a Vec<f32>)| Datum::new(index, numbers, encoding);
         let tokens = embeddings.prompt_tokens.unwrap_or(0);
         EmbeddingList {
             object: "list",
@@ -393,6 +392,22 @@ impl<'a> EmbeddingList<'a> {
             model: &embeddings.model,
             usage: Usage { prompt_tokens: tokens, total_tokens: tokens },
         }
+    }
+}
+
+/// The same as a response, whose vectors are written while they are sent.
+pub(crate) fn in_pieces(mut embeddings: Embeddings, encoding: Encoding, permit: BodyPermit) -> Response {
+    let made = std::mem::take(&mut embeddings.vectors);
+    let around = EmbeddingList::new(&embeddings, encoding);
+    let write = move |index, numbers: Vec<f32>, out: &mut Vec<u8>| {
+        push_json(out, &Datum::new(index, &numbers, encoding));
+    };
+    vectors::in_pieces(&around, "data", made, write, permit)
+}
+
+impl<'a> Datum<'a> {
+    fn new(index: usize, numbers: &'a [f32], encoding: Encoding) -> Self {
+        Datum { object: "embedding", index, embedding: Vector { numbers, encoding } }
     }
 }
 

@@ -122,6 +122,49 @@ async fn an_engine_of_the_same_format_gets_the_tokens() {
 }
 
 #[tokio::test]
+async fn many_large_vectors_are_written_while_they_are_sent() {
+    const TEXTS: usize = 200;
+    let numbers = |index: usize| -> Vec<f32> { (0..2_000).map(|at| (index + at % 4) as f32 / 4.0).collect() };
+    let fake = FakeServer::start(move |request| match request.path.as_str() {
+        "/v1/models" => Reply::json(200, r#"{"object":"list","data":[{"id":"e"}]}"#),
+        _ => {
+            let data = |index| json!({ "index": index, "embedding": numbers(index) });
+            let data: Vec<Value> = (0..TEXTS).map(data).collect();
+            Reply::json(200, json!({ "data": data, "usage": { "prompt_tokens": 7 } }).to_string())
+        }
+    })
+    .await;
+    let server = TestServer::start(engine_at(&fake, Style::VLLM)).await;
+    let expected = |path: &str| {
+        let data = |index| json!({ "object": "embedding", "index": index, "embedding": numbers(index) });
+        match path {
+            "/v1/embeddings" => json!({
+                "object": "list",
+                "data": (0..TEXTS).map(data).collect::<Vec<Value>>(),
+                "model": "e",
+                "usage": { "prompt_tokens": 7, "total_tokens": 7 },
+            }),
+            _ => json!({ "model": "e", "prompt_eval_count": 7 }),
+        }
+    };
+    for path in ["/v1/embeddings", "/api/embed"] {
+        let body = json!({ "model": "e", "input": vec!["text"; TEXTS] });
+        let response = server.client.post(server.url(path)).json(&body).send().await.unwrap();
+        assert_eq!((response.status().as_u16(), response.content_length()), (200, None), "{path}");
+        let mut answer: Value = response.json().await.unwrap();
+        if path == "/api/embed" {
+            let fields = answer.as_object_mut().unwrap();
+            let vectors = fields.remove("embeddings").unwrap();
+            let lengths: Vec<usize> =
+                vectors.as_array().unwrap().iter().map(|vector| vector.as_array().unwrap().len()).collect();
+            assert_eq!(lengths, [2_000; TEXTS]);
+            fields.retain(|name, _| !name.ends_with("_duration"));
+        }
+        assert!(answer == expected(path), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_field_is_ignored_and_named() {
     let (server, _engine) = scripted().await;
     let body = json!({ "model": "e", "input": "a", "future_field": [1], "user": "ada", "nothing": null });
