@@ -328,7 +328,7 @@ $("folder-form").addEventListener("submit", (event) => {
 const PLACES = { line: "line", page: "page", paragraph: "paragraph", row: "row", slide: "slide" };
 
 function passageEntry(passage, best) {
-  // Scores by words are relative to the best one; those by meaning are the similarity itself.
+  // Scores by words alone are relative to the best one; the others say by themselves how relevant the passage is.
   const score = format(best === null ? passage.score : passage.score / best, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
   const made = entry(passage.title, [`${passage.source}, ${PLACES[passage.place]} ${whole(passage.line)}`]);
   made.prepend(node("span", { className: "score", textContent: score, title: "score" }));
@@ -356,7 +356,7 @@ $("search-form").addEventListener("submit", async (event) => {
     return put("found", problem(answer));
   }
   const { passages, backend } = answer.body;
-  const best = backend === "vector" || passages.length === 0 ? null : passages[0].score || 1;
+  const best = backend !== "sqlite" || passages.length === 0 ? null : passages[0].score || 1;
   $("passages").replaceChildren(...passages.map((passage) => passageEntry(passage, best)));
   put("found", passages.length === 0 ? "Nothing found. Try other words." : plural(passages.length, "passage", "passages"));
 });
