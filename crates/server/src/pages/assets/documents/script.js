@@ -18,7 +18,8 @@ let turn = 0;
 
 function fileSize(bytes) {
   const [amount, unit] = bytes < 1e3 ? [bytes, "byte"] : bytes < 1e6 ? [bytes / 1e3, "kilobyte"] : [bytes / 1e6, "megabyte"];
-  return format(amount, { style: "unit", unit, maximumFractionDigits: amount < 10 && unit !== "byte" ? 1 : 0 });
+  const unitDisplay = unit === "byte" ? "long" : "short";
+  return format(amount, { style: "unit", unit, unitDisplay, maximumFractionDigits: amount < 10 && unit !== "byte" ? 1 : 0 });
 }
 
 const query = (fields) => {
@@ -82,7 +83,7 @@ async function removeFolder(folder) {
 
 // --- lists ---
 
-function showCollections(collections) {
+function showCollections(collections, stats) {
   const names = collections.map(({ name }) => name);
   if (shown.collection !== null && !names.includes(shown.collection)) shown.collection = null;
   const button = (name, label, total) => {
@@ -92,14 +93,15 @@ function showCollections(collections) {
     made.addEventListener("click", () => choose(name));
     return made;
   };
-  const total = collections.reduce((sum, one) => sum + one.documents, 0);
+  // A document may be in several collections, and counts once.
+  const total = stats?.sources ?? collections.reduce((sum, one) => sum + one.documents, 0);
   fill("collections", [button(null, "All", total), ...collections.map((one) => button(one.name, one.name, one.documents))]);
   $("names").replaceChildren(...names.map((name) => node("option", { value: name })));
   if ($("into").value === "") $("into").value = names.includes("default") || names.length === 0 ? "default" : names[0];
   $("forget-collection").hidden = !mayManage || shown.collection === null;
   put("forget-collection", `Forget ${shown.collection ?? ""}`);
   const skipped = collections.reduce((sum, one) => sum + one.skipped, 0);
-  const chunks = collections.reduce((sum, one) => sum + one.chunks, 0);
+  const chunks = stats?.chunks ?? collections.reduce((sum, one) => sum + one.chunks, 0);
   put("count", total > 0 ? `${plural(total, "document", "documents")}, ${plural(chunks, "passage", "passages")}` : "");
   return { total, skipped };
 }
@@ -190,9 +192,11 @@ async function load() {
   if (own !== turn) return;
   if (!isAdmitted(collections, "documents")) return;
   if (collections?.status !== 200 || collections.body === null) return noteLoad(problem(collections));
+  const stats = await askServer("v1/memory/stats");
+  if (own !== turn) return;
   $("key-form").hidden = true;
   ({ may_add: mayAdd, may_manage: mayManage, may_add_folders: mayAddFolders } = collections.body);
-  const { total, skipped: skippedTotal } = showCollections(collections.body.data);
+  const { total, skipped: skippedTotal } = showCollections(collections.body.data, stats?.status === 200 ? stats.body : null);
   const place = { collection: shown.collection };
   const [documents, skipped, jobs, folders] = await Promise.all([
     askForList("v1/memory/documents", { ...place, query: shown.filter }, shown.documents),
