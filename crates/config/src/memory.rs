@@ -54,7 +54,7 @@ impl Default for MemoryConfig {
         MemoryConfig {
             backend: MemoryBackendName::Auto,
             min_word_share: 0.1,
-            min_similarity: 0.2,
+            min_similarity: 0.3,
             chunk_size: 512,
             chunk_overlap: 64,
             context: true,
@@ -77,7 +77,7 @@ keys_of! {
     MemoryConfig {
         backend: BACKEND, "Search method: sqlite (by words), vector (by meaning), hybrid (both), or auto (hybrid if there are vectors, else sqlite).";
         min_word_share: SHARE, "Minimum share of a question's words in a relevant passage; rare words count more, and short questions need more. 0 for any.";
-        min_similarity: SHARE, "Minimum cosine similarity of question and relevant passage; depends on the embedding model. 0 for any.";
+        min_similarity: SHARE, "Minimum cosine similarity of question and relevant passage; depends on the embedding model, and short questions need more. 0 for any.";
         chunk_size: COUNT, "Maximum size of a passage in tokens.";
         chunk_overlap: COUNT_OR_NONE, "Overlap of neighbouring passages in tokens.";
         context: FLAG, "Whether 'hob ask' and agents get relevant passages from the memory.";

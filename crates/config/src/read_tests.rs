@@ -135,7 +135,7 @@ fn the_defaults_are_the_documented_ones() {
     agent.max_turns = 10
     memory.backend = "auto"
     memory.min_word_share = 0.1
-    memory.min_similarity = 0.2
+    memory.min_similarity = 0.3
     memory.chunk_size = 512
     memory.chunk_overlap = 64
     memory.context = true

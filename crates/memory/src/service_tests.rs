@@ -41,7 +41,7 @@ impl Fixture {
             bus: bus.clone(),
         });
         let fixture = Fixture { root, memory: Arc::new(memory), vectors, bus };
-        fixture.write("car.md", "# Garage\n\nThe car needs new tyres in spring.");
+        fixture.write("car.md", "# Car\n\nThe car needs new tyres in spring.");
         fixture.write("doctor.md", "# Health\n\nThe doctor is called Ann Miller.");
         fixture
     }
@@ -150,6 +150,27 @@ async fn a_question_that_the_documents_do_not_answer_gets_no_context() {
     // Relevant passages come first.
     let all = fixture.memory.search_all(&query("the capital gains", MemoryBackend::Hybrid)).await.unwrap();
     assert!(all.passages.len() == 3 && all.passages[0].text.contains("gains"), "{all:?}");
+}
+
+#[tokio::test]
+async fn a_short_question_finds_only_what_is_about_it_with_the_similarity_as_its_score() {
+    let fixture = Fixture::new(MemoryBackend::Hybrid);
+    fixture.write("lake.md", "# Lake\n\nWe went there by car, and took the old tent, two maps and a lamp.");
+    fixture.memory.index(&fixture.notes()).await.unwrap();
+    let query =
+        MemoryQuery { text: "automobile".into(), top_k: 5, backend: None, collections: CollectionSet::All };
+    let scores = |found: SearchResults| {
+        let score = |passage: &Passage| (passage.source.clone(), (passage.score * 10.0).round());
+        found.passages.iter().map(score).collect::<Vec<_>>()
+    };
+    let car = (fixture.file("car.md"), 8.0);
+    assert_eq!(scores(fixture.memory.search(&query).await.unwrap()), [car.clone()]);
+    let context = SearchPurpose::Context;
+    let added = fixture.memory.search_for(&query, context, &fixture.memory.events).await.unwrap();
+    assert_eq!(scores(added), [car.clone()]);
+    let all = fixture.memory.search_all(&query).await.unwrap();
+    let expected = [car, (fixture.file("lake.md"), 2.0), (fixture.file("doctor.md"), 0.0)];
+    assert_eq!(scores(all), expected);
 }
 
 #[tokio::test]

@@ -76,7 +76,8 @@ pub struct Passage {
     pub line: u32,
     pub end_line: u32,
     pub tokens: u32,
-    /// More is better. Scores of different searches are not comparable.
+    /// By meaning the cosine similarity, by words a rank without a scale, and by both the similarity or the share of the question's words
+    /// that it has, whichever is larger.
     pub score: f64,
     /// Byte ranges of the words of the question.
     #[serde(skip)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use hob_app::picture_url;
 use hob_conversations::{AttachmentKind, SavedAttachment};
-use hob_memory::{OcrProgram, ReadError, ReadLimits, read_file};
+use hob_memory::{OcrProgram, ReadError, ReadLimits, document_kind, read_file};
 
 use crate::commands::memory::reader;
 
@@ -71,7 +71,11 @@ pub fn read_document(path: &Path) -> Result<SavedAttachment> {
     let text: Vec<&str> = document.blocks.iter().map(|block| block.text.as_str()).collect();
     let text = text.join("\n\n");
     if text.trim().is_empty() {
-        bail!("{shown} has no text. If its pages are pictures, attach them as pictures.");
+        let hint = match document_kind(&path.to_string_lossy()) {
+            "PDF" | "picture" => " If its pages are pictures, attach them as pictures.",
+            _ => "",
+        };
+        bail!("{shown} has no text.{hint}");
     }
     Ok(SavedAttachment { name: name(path), kind: AttachmentKind::Text, content: text })
 }

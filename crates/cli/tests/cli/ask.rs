@@ -222,7 +222,7 @@ async fn a_document_that_cannot_be_read_is_an_error() {
     std::fs::write(path("empty.txt"), "\n").expect("a file");
     for (file, said) in [
         (path("a.bin"), "the file is binary, not text"),
-        (path("empty.txt"), "empty.txt has no text."),
+        (path("empty.txt"), "empty.txt has no text.\n"),
         (path("missing.txt"), "missing.txt: No such file or directory"),
     ] {
         let ran = home.run(&["ask", "-f", &file, "What is this?"]).await;

@@ -214,7 +214,7 @@ async fn documents_in_a_collection_are_searched_counted_and_forgotten_there() {
     for arguments in [["search", "roses"], ["forget", path(&notes)]] {
         let ran = home.run(&["memory", arguments[0], arguments[1], "--collection", "taem"]).await;
         assert_eq!(ran.code, Some(1));
-        assert_eq!(ran.stderr, "error: there is no collection 'taem'; there are default, team\n");
+        assert_eq!(ran.stderr, "error: there is no collection 'taem'. Collections: default, team\n");
     }
     let ran = home.run(&["memory", "index", path(&notes), "--collection", "a/b"]).await;
     assert_eq!(ran.code, Some(2));
@@ -302,7 +302,8 @@ async fn a_question_uses_the_memory_unless_it_is_disabled() {
     let ran = home.run(&["ask", "-v", question]).await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let place = format!("{}:1", notes.join("heating.md").display());
-    assert!(ran.stderr.contains(&format!("[1] {place}")), "{}", ran.stderr);
+    let shown = format!("[1] {place}  Heating  The boiler was serviced in October");
+    assert!(ran.stderr.contains(&shown), "{}", ran.stderr);
     assert!(ran.stderr.ends_with("Sources: heating.md:1\n"), "{}", ran.stderr);
     for arguments in [&["ask", question][..], &["ask", "--no-stream", question]] {
         let ran = home.run(arguments).await;

@@ -2,6 +2,9 @@
 //!
 //! Each search counts only for chunks that are relevant to it, so that a chunk must be relevant to one of them. If nothing is relevant,
 //! nothing is found.
+//!
+//! The score of a chunk is its own: the similarity or the share of the question's words, whichever is larger. Its rank would say how it
+//! compares to the others, and not whether it has to do with the question.
 
 use std::collections::{HashMap, HashSet};
 
@@ -32,6 +35,7 @@ pub(super) fn find(
     let Some(by_meaning) = by_meaning else { return Ok(None) };
     let share = floor.share_beside_vectors();
     let by_words = word_search::find(snapshot, words, count.max(LEAST_BY_WORDS), share)?;
+    let by_words = word_search::scored_by_share(snapshot, words, by_words)?;
     let mut fused = fuse(&[by_words, by_meaning]);
     fused.truncate(count);
     Ok(Some(fused))
@@ -50,7 +54,8 @@ pub(super) fn find_on_request(
         return Ok(Some(found));
     }
     let share = floor.share_beside_vectors();
-    Ok(Some(fuse(&[word_search::find_on_request(snapshot, words, count, share)?])))
+    let by_words = word_search::find_on_request(snapshot, words, count, share)?;
+    Ok(Some(word_search::scored_by_share(snapshot, words, by_words)?))
 }
 
 /// The relevant chunks, and then the others.
@@ -64,29 +69,37 @@ pub(super) fn find_all(
     let Some(mut found) = find(snapshot, words, question, count, floor)? else { return Ok(None) };
     let others = find(snapshot, words, question, count, RelevanceFloor::NONE)?.unwrap_or_default();
     let known: HashSet<i64> = found.iter().map(|hit| hit.chunk).collect();
-    let worst = found.last().map_or(f64::INFINITY, |hit| hit.score);
-    let others = others.into_iter().filter(|hit| !known.contains(&hit.chunk));
-    found.extend(others.map(|hit| ChunkHit { score: hit.score.min(worst), ..hit }));
+    found.extend(others.into_iter().filter(|hit| !known.contains(&hit.chunk)));
     found.truncate(count);
     Ok(Some(found))
 }
 
-/// Fuses lists. The score of a chunk is the sum of 1 / (60 + rank) over the lists. Ties go to the earlier list: matching words
-/// are evidence, while some vector is always the nearest.
+/// A chunk of some lists.
+struct FusedHit {
+    hit: ChunkHit,
+    /// More is better.
+    rank: f64,
+    /// The first list that has it.
+    list: usize,
+}
+
+/// Fuses lists. A chunk is ranked by the sum of 1 / (60 + rank) over the lists. Ties go to the earlier list: matching words
+/// are evidence, while some vector is always the nearest. Its score is the largest of the lists.
 fn fuse(lists: &[Vec<ChunkHit>]) -> Vec<ChunkHit> {
-    let mut known: HashMap<i64, (f64, usize)> = HashMap::new();
+    let mut known: HashMap<i64, FusedHit> = HashMap::new();
     for (list, hits) in lists.iter().enumerate() {
         for (index, hit) in hits.iter().enumerate() {
-            let (score, _) = known.entry(hit.chunk).or_insert((0.0, list));
-            *score += 1.0 / (K + 1.0 + index as f64);
+            let fused = known.entry(hit.chunk).or_insert(FusedHit { hit: *hit, rank: 0.0, list });
+            fused.rank += 1.0 / (K + 1.0 + index as f64);
+            fused.hit.score = fused.hit.score.max(hit.score);
         }
     }
-    let mut fused: Vec<(ChunkHit, usize)> =
-        known.into_iter().map(|(chunk, (score, list))| (ChunkHit { chunk, score }, list)).collect();
-    fused.sort_by(|(one, in_one), (other, in_other)| {
-        other.score.total_cmp(&one.score).then(in_one.cmp(in_other)).then(one.chunk.cmp(&other.chunk))
+    let mut fused: Vec<FusedHit> = known.into_values().collect();
+    fused.sort_by(|one, other| {
+        let by_rank = other.rank.total_cmp(&one.rank);
+        by_rank.then(one.list.cmp(&other.list)).then(one.hit.chunk.cmp(&other.hit.chunk))
     });
-    fused.into_iter().map(|(hit, _)| hit).collect()
+    fused.into_iter().map(|fused| fused.hit).collect()
 }
 
 #[cfg(test)]
@@ -96,14 +109,20 @@ mod tests {
     use super::*;
 
     fn list(chunks: &[i64]) -> Vec<ChunkHit> {
-        chunks.iter().map(|chunk| ChunkHit { chunk: *chunk, score: 1.0 }).collect()
+        chunks.iter().map(|chunk| ChunkHit { chunk: *chunk, score: 0.5 }).collect()
     }
 
     #[test]
     fn hits_in_both_lists_come_first() {
         let fused = fuse(&[list(&[1, 2, 3]), list(&[4, 2, 5])]);
         assert_eq!(fused.iter().map(|hit| hit.chunk).collect::<Vec<_>>(), [2, 1, 4, 3, 5]);
-        assert_eq!(fused[0].score, 2.0 / 62.0);
+    }
+
+    #[test]
+    fn a_score_is_the_chunks_own_and_not_its_rank() {
+        let hit = |chunk, score| ChunkHit { chunk, score };
+        let fused = fuse(&[vec![hit(1, 0.6), hit(2, 0.5)], vec![hit(2, 0.7), hit(3, 0.21)]]);
+        assert_eq!(fused, [hit(2, 0.7), hit(1, 0.6), hit(3, 0.21)]);
     }
 
     #[test]

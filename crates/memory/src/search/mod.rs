@@ -74,13 +74,19 @@ pub async fn search(
             Some(QuestionVector::of(question, embedders, download).await?)
         }
     };
+    let terms = word_query.as_ref().map_or(0, |query| query.terms().len());
+    let similarity = match purpose {
+        SearchPurpose::Context => floor.similarity_to(terms),
+        SearchPurpose::UserRequest | SearchPurpose::AllPassages => floor.similarity_on_request(terms),
+    };
+    let floor = RelevanceFloor { similarity, ..floor };
     let store = Arc::clone(store);
     blocking(move || {
         let mut found = None;
         let searched = store.snapshot_of(&collections, &mut |snapshot| {
             let word_query = word_query.as_ref();
             let used = if purpose == SearchPurpose::AllPassages { RelevanceFloor::NONE } else { floor };
-            let share = used.share_of(word_query.map_or(0, |query| query.terms().len()));
+            let share = used.share_of(terms);
             let hits = match (backend, &question_vector, purpose) {
                 (MemoryBackend::Hybrid, Some(vector), SearchPurpose::AllPassages) => {
                     hybrid::find_all(snapshot, word_query, vector, count, floor)?

@@ -26,6 +26,17 @@ pub(super) fn find_on_request(
     find_relevant(snapshot, query, count, |best| share_on_request(share, best))
 }
 
+/// The same hits, with the share of the question's words that each has as its score.
+pub(super) fn scored_by_share(
+    snapshot: &dyn MemorySnapshot,
+    query: Option<&WordQuery>,
+    hits: Vec<ChunkHit>,
+) -> DbResult<Vec<ChunkHit>> {
+    let Some(query) = query.filter(|_| !hits.is_empty()) else { return Ok(hits) };
+    let shares = snapshot.word_shares(query, &hits)?;
+    Ok(hits.into_iter().zip(shares).map(|(hit, share)| ChunkHit { score: share, ..hit }).collect())
+}
+
 /// `required` returns the least share if the largest share of a found chunk is this.
 fn find_relevant(
     snapshot: &dyn MemorySnapshot,

@@ -31,11 +31,14 @@ use crate::commands::{block_on, open_app};
 use crate::failure;
 use crate::output;
 use crate::output::progress::Spinner;
-use crate::output::text::one_line;
+use crate::output::text::{one_line, shortened};
 use crate::settings;
 
 /// The option that raises the limit of tokens.
 pub const TOKENS_OPTION: &str = "--max-tokens";
+
+/// Characters of a passage that are shown.
+const SHOWN_OF_PASSAGE: usize = 80;
 
 pub fn run(args: AskArgs, reasoning: ReasoningDisplay) -> Result<ExitCode> {
     // Before anything listens for signals, so that Ctrl-C still ends a wait for stdin.
@@ -167,11 +170,7 @@ impl AnswerPrinting {
             return;
         }
         for (number, passage) in (1..).zip(passages) {
-            output::note(format_args!(
-                "[{number}] {}  {}",
-                one_line(&passage.location),
-                one_line(&passage.title)
-            ));
+            output::note(format_args!("[{number}] {}  {}", one_line(&passage.location), beginning(passage)));
         }
     }
 
@@ -381,6 +380,14 @@ pub fn no_answer(reason: Option<&FinishReason>, max_tokens: Option<u32>, raise: 
     }
 }
 
+/// The title of a passage and the beginning of its text, which often repeats the title.
+fn beginning(passage: &UsedPassage) -> String {
+    let title = one_line(&passage.title);
+    let text = one_line(passage.passage["text"].as_str().unwrap_or_default());
+    let text = text.strip_prefix(&format!("{title} ")).unwrap_or(&text);
+    format!("{title}  {}", shortened(text, SHOWN_OF_PASSAGE)).trim().to_owned()
+}
+
 /// Names the documents that the answer is based on.
 pub fn note_sources(answer: &str, passages: &[UsedPassage]) {
     let places = passages.iter().map(|passage| passage.location.as_str());
@@ -409,6 +416,17 @@ pub fn note_truncation(reason: &FinishReason, max_tokens: Option<u32>, raise: &s
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_passage_is_shown_by_its_title_and_the_beginning_of_its_text() {
+        let shown = |title: &str, text: &str| {
+            let location = "house.md:1".to_owned();
+            beginning(&UsedPassage { location, title: title.into(), passage: json!({ "text": text }) })
+        };
+        assert_eq!(shown("House", "House\n\nThe boiler\nhums."), "House  The boiler hums.");
+        assert_eq!(shown("x", "xylophone"), "x  xylophone");
+        assert_eq!(shown("", &"é".repeat(81)), format!("{}…", "é".repeat(80)));
+    }
 
     #[test]
     fn the_json_has_what_a_program_needs() {

@@ -77,7 +77,7 @@ async fn selected(documents: &MemoryService, names: Vec<CollectionName>) -> Resu
     let is_unknown = |name: &&CollectionName| known.iter().all(|known| known.name != name.as_str());
     if let Some(name) = names.iter().find(is_unknown).filter(|_| !known.is_empty()) {
         let known: Vec<&str> = known.iter().map(|known| known.name.as_str()).collect();
-        bail!("there is no collection '{name}'; there are {}", known.join(", "));
+        bail!("there is no collection '{name}'. Collections: {}", known.join(", "));
     }
     Ok(CollectionSet::Only(names))
 }

@@ -103,15 +103,14 @@ fn print_blocks(found: &SearchResults) -> io::Result<()> {
     Ok(())
 }
 
-/// The relevance of a passage as a readable number. Word scores have no scale, and are tiny for few documents: there the best
-/// passage is 1, and the others are relative to it.
+/// The relevance of a passage as a readable number. Scores of a search by words have no scale, and are tiny for few documents: there the
+/// best passage is 1, and the others are relative to it.
 fn score(found: &SearchResults, passage: &Passage) -> String {
     let best = found.passages.first().map_or(0.0, |best| best.score);
     let shown = match found.backend {
-        // The cosine of the angle between question and passage.
-        MemoryBackend::Vector => passage.score,
-        MemoryBackend::Sqlite | MemoryBackend::Hybrid if best > 0.0 => passage.score / best,
-        MemoryBackend::Sqlite | MemoryBackend::Hybrid => 0.0,
+        MemoryBackend::Vector | MemoryBackend::Hybrid => passage.score,
+        MemoryBackend::Sqlite if best > 0.0 => passage.score / best,
+        MemoryBackend::Sqlite => 0.0,
     };
     format!("{shown:.2}")
 }
@@ -145,7 +144,7 @@ mod tests {
             (Sqlite, &[1.9e-6][..], &["1.00"][..]),
             (Sqlite, &[8.0, 6.0, 0.5], &["1.00", "0.75", "0.06"]),
             (Sqlite, &[0.0], &["0.00"]),
-            (Hybrid, &[2.0 / 61.0, 1.0 / 61.0], &["1.00", "0.50"]),
+            (Hybrid, &[0.31, 0.5], &["0.31", "0.50"]),
             (Vector, &[0.714, 0.2], &["0.71", "0.20"]),
         ] {
             let found = found(backend, scores);

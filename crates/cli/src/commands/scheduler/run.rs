@@ -67,7 +67,7 @@ async fn run_and_print(
     }
     let is_live = format == OutputFormat::Text;
     let request = TaskRunRequest { id: task.id.to_string(), model, engine: None, is_live };
-    let ShownRun { run, has_answer } = live_run::show(source.run_task(request), waiting).await?;
+    let ShownRun { run, has_answer, sources } = live_run::show(source.run_task(request), waiting).await?;
     if format == OutputFormat::Json {
         output::json(&run.run)?;
         return ended_well(&run);
@@ -75,6 +75,9 @@ async fn run_and_print(
     match &run.result {
         Some(result) if !has_answer => output::line(printable(result))?,
         _ => {}
+    }
+    if let Some(line) = sources {
+        output::note(one_line(&line));
     }
     ended_well(&run)?;
     if let Some(missing) = &run.error {

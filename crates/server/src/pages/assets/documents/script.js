@@ -77,7 +77,7 @@ async function removeFolder(folder) {
 
 // --- lists ---
 
-function showCollections(collections) {
+function showCollections(collections, stats) {
   const names = collections.map(({ name }) => name);
   if (shown.collection !== null && !names.includes(shown.collection)) shown.collection = null;
   const button = (name, label, total) => {
@@ -87,14 +87,15 @@ function showCollections(collections) {
     made.addEventListener("click", () => choose(name));
     return made;
   };
-  const total = collections.reduce((sum, one) => sum + one.documents, 0);
+  // A document may be in several collections, and counts once.
+  const total = stats?.sources ?? collections.reduce((sum, one) => sum + one.documents, 0);
   fill("collections", [button(null, "All", total), ...collections.map((one) => button(one.name, one.name, one.documents))]);
   $("names").replaceChildren(...names.map((name) => node("option", { value: name })));
   if ($("into").value === "") $("into").value = names.includes("default") || names.length === 0 ? "default" : names[0];
   $("forget-collection").hidden = !mayManage || shown.collection === null;
   put("forget-collection", `Forget ${shown.collection ?? ""}`);
   const skipped = collections.reduce((sum, one) => sum + one.skipped, 0);
-  const chunks = collections.reduce((sum, one) => sum + one.chunks, 0);
+  const chunks = stats?.chunks ?? collections.reduce((sum, one) => sum + one.chunks, 0);
   put("count", total > 0 ? `${plural(total, "document", "documents")}, ${plural(chunks, "passage", "passages")}` : "");
   return { total, skipped };
 }
@@ -185,9 +186,11 @@ async function load() {
   if (own !== turn) return;
   if (!isAdmitted(collections, "documents")) return;
   if (collections?.status !== 200 || collections.body === null) return noteLoad(problem(collections));
+  const stats = await askServer("v1/memory/stats");
+  if (own !== turn) return;
   $("key-form").hidden = true;
   ({ may_add: mayAdd, may_manage: mayManage, may_add_folders: mayAddFolders } = collections.body);
-  const { total, skipped: skippedTotal } = showCollections(collections.body.data);
+  const { total, skipped: skippedTotal } = showCollections(collections.body.data, stats?.status === 200 ? stats.body : null);
   const place = { collection: shown.collection };
   const [documents, skipped, jobs, folders] = await Promise.all([
     askForList("v1/memory/documents", { ...place, query: shown.filter }, shown.documents),
@@ -323,7 +326,7 @@ $("folder-form").addEventListener("submit", (event) => {
 const PLACES = { line: "line", page: "page", paragraph: "paragraph", row: "row", slide: "slide" };
 
 function passageEntry(passage, best) {
-  // Scores by words are relative to the best one; those by meaning are the similarity itself.
+  // Scores by words alone are relative to the best one; the others say by themselves how relevant the passage is.
   const score = format(best === null ? passage.score : passage.score / best, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
   const made = entry(passage.title, [`${passage.source}, ${PLACES[passage.place]} ${whole(passage.line)}`]);
   made.prepend(node("span", { className: "score", textContent: score, title: "score" }));
@@ -351,7 +354,7 @@ $("search-form").addEventListener("submit", async (event) => {
     return put("found", problem(answer));
   }
   const { passages, backend } = answer.body;
-  const best = backend === "vector" || passages.length === 0 ? null : passages[0].score || 1;
+  const best = backend !== "sqlite" || passages.length === 0 ? null : passages[0].score || 1;
   $("passages").replaceChildren(...passages.map((passage) => passageEntry(passage, best)));
   put("found", passages.length === 0 ? "Nothing found. Try other words." : plural(passages.length, "passage", "passages"));
 });

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::axe::assert_accessible;
 use super::chromium::{Browser, Device};
 use crate::admin::documents::DocumentServer;
-use crate::key_fixtures::{create_key, get};
+use crate::key_fixtures::{create_key, get, post};
 
 const ENTER: &str = "\u{e007}";
 
@@ -158,6 +158,22 @@ async fn a_list_that_arrives_behind_a_question_does_not_take_the_focus() {
     browser.release_answers().await;
     browser.click("#ask-no").await;
     browser.until("document.activeElement.dataset.action === 'forget gate.md'").await;
+}
+
+#[tokio::test]
+async fn a_document_in_two_collections_counts_once() {
+    let server = DocumentServer::open().await;
+    server.write("boiler.md", "The boiler is old.");
+    for collection in ["team", "house"] {
+        let folder = json!({ "path": server.folder(), "collection": collection });
+        let (status, added) = post(&server.http, "/v1/memory/folders", "", folder).await;
+        assert_eq!(status, 202, "{added}");
+        server.finished(&added["job"]).await;
+    }
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/documents")).await;
+    browser.shows("list", "1 passage · 18\u{a0}B").await;
+    browser.shows("count", "1 document, 1 passage").await;
 }
 
 #[tokio::test]
