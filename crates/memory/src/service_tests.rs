@@ -164,10 +164,10 @@ async fn a_short_question_finds_only_what_is_about_it_with_the_similarity_as_its
         found.passages.iter().map(score).collect::<Vec<_>>()
     };
     let car = (fixture.file("car.md"), 8.0);
-    assert_eq!(scores(fixture.memory.search(&query).await.unwrap()), [car.clone()]);
+    assert_eq!(scores(fixture.memory.search(&query).await.unwrap()), std::slice::from_ref(&car));
     let context = SearchPurpose::Context;
     let added = fixture.memory.search_for(&query, context, &fixture.memory.events).await.unwrap();
-    assert_eq!(scores(added), [car.clone()]);
+    assert_eq!(scores(added), std::slice::from_ref(&car));
     let all = fixture.memory.search_all(&query).await.unwrap();
     let expected = [car, (fixture.file("lake.md"), 2.0), (fixture.file("doctor.md"), 0.0)];
     assert_eq!(scores(all), expected);
