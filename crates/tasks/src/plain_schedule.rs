@@ -223,7 +223,9 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
     let mut rest: Vec<Word> = all.into_iter().filter(is_other).collect();
     if !parts.is_empty() {
         if times.is_empty() {
-            return Err(WordProblem::NoTime);
+            // The number of 'every morning 7' is probably a time.
+            let has_number = rest.iter().any(|word| matches!(word, Word::Number(_)));
+            return Err(if has_number { WordProblem::Unclear } else { WordProblem::NoTime });
         }
         if times.iter().any(|time| !parts.iter().any(|part| part.has(time.hour))) {
             return Err(WordProblem::Refused(

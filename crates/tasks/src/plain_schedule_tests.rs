@@ -70,6 +70,7 @@ fn other_words_are_errors_that_help() {
         ("thrusday at 9", "Did you mean 'thursday at 9'?"),
         ("weekdays", "'weekdays' has no time of day; add one, as in 'weekdays 09:00'"),
         ("every night", "'every night' has no time of day; add one, as in 'every night 21:00'"),
+        ("every morning 7", "'every morning 7' is not a schedule. Did you mean 'every morning 07:00'?"),
         ("every evening at 7", "the time is in another part of the day"),
         ("tomorrow 9:00", "a date for a single run, such as '2027-01-31 09:00'"),
         ("in 10 minutes", "a date for a single run, such as '2027-01-31 09:00'"),
