@@ -144,6 +144,9 @@ pub(crate) async fn change(State(state): SharedState, request: Request) -> ApiRe
     let actor = RequestContext::actor(request.extensions());
     let body = read_json(request, &state.body_reader).await?;
     let ChangeBody { settings: wanted } = read(&body)?;
+    if let Some(key) = wanted.keys().find(|key| settings.options.contains_key(key.as_str())) {
+        return Err(ApiError::setting_of_option(key));
+    }
     let file = Arc::clone(&settings);
     let changed = off_thread(move || file.file.lock().change(&wanted)).await?.keys;
     if !changed.is_empty() {

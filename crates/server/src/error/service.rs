@@ -47,6 +47,15 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message).coded("no_settings")
     }
 
+    /// An option of the command line overrides the file, so a change of the file would have no effect.
+    pub(crate) fn setting_of_option(key: &str) -> Self {
+        let message =
+            format!("{key} is set by an option of 'hob serve'. Leave that option out, and restart Hob.");
+        let error =
+            Self::new(StatusCode::CONFLICT, "invalid_request_error", message).coded("setting_conflict");
+        ApiError { param: Some(key.to_owned()), ..error }
+    }
+
     /// The configuration cannot be read or written.
     pub(crate) fn settings_failed(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message).coded("settings_failed")

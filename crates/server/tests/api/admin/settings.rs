@@ -99,6 +99,9 @@ async fn what_an_option_of_the_command_line_sets_is_shown_as_its_value() {
     let chunk_size = server.setting("memory.chunk_size").await;
     let facts = ["value", "set", "source", "changeable"].map(|name| chunk_size[name].clone());
     assert_eq!(facts, [json!(512), json!(false), json!("option"), json!(false)]);
+    let (status, body) = server.change(json!({ "memory.chunk_size": 300, "agent.max_turns": 3 })).await;
+    assert_eq!((status, &body["error"]["param"]), (409, &json!("memory.chunk_size")), "{body}");
+    assert_eq!(server.text(), TEXT);
 }
 
 #[tokio::test]
