@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hob_app::{App, AppOptions};
-use hob_config::{Config, EngineName, EngineServer, RouterName};
+use hob_config::{Config, EngineName, RouterName};
 use hob_core::model::AUTO;
 use hob_engines::selection::SelectionReason;
 use hob_net::{BindAddress, is_own_address};
@@ -85,13 +85,15 @@ pub fn with_answers(
         if let Some(server) = server {
             return work(&AnswerProvider::Server(server), &mut signals).await;
         }
-        let is_beside_us = match choice.engine {
-            Some(engine) => is_another_program(engine, &config).await,
-            None => false,
-        };
-        if is_beside_us {
-            // No engine has this port, so none is taken for Hob.
-            config.server.port = 0;
+        if let Some(engine) = choice.engine {
+            let is_other = tokio::select! {
+                is_other = is_another_program(engine, &config) => is_other,
+                stop = signals.next() => return Ok(stop.exit_code()),
+            };
+            if is_other {
+                // This process does not listen. No engine has this port, so none is taken for Hob.
+                config.server.port = 0;
+            }
         }
         let app = match open(&config, &home, wishes, &mut signals).await? {
             Ok(app) => app,
@@ -140,8 +142,7 @@ async fn server_that_answers(home: &Path, choice: &ServerChoice<'_>) -> Option<S
 /// Whether the engine is configured at the address of `hob serve`, and another program listens there: vLLM has the same default port.
 async fn is_another_program(engine: EngineName, config: &Config) -> bool {
     let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
-    let is_ours = |server: &EngineServer| is_own_address(&server.host, &bind);
-    config.engine.server(engine).is_some_and(is_ours)
+    config.engine.addresses(engine).iter().any(|address| is_own_address(address, &bind))
         && probe(&bind.host, bind.port).await == ServerProbe::OtherProgram
 }
 
