@@ -200,7 +200,7 @@ impl KeyService {
         }
     }
 
-    /// Whoever asks gets the keys as they are stored now. A watch may learn of a change later: a server announces it. Blocks.
+    /// A caller that asks gets the keys as they are stored now. A watch may learn of a change later: a server announces it. Blocks.
     fn look(&self, watch: &mut Option<ChangeWatch>, is_asked: bool) -> DbResult<()> {
         for account in self.accounts() {
             account.metered.write_overdrafts()?;

@@ -23,7 +23,8 @@ pub fn check(described: &DescribedServer, named: NamedKeys) -> DoctorCheck {
     };
     let is_closed = server.api_key.is_none() && !server.identity.is_on() && named == NamedKeys::NoneValid;
     if is_closed && !is_inside(host) {
-        let message = format!("no named key is valid, so {name} answers nobody on your network ({place})");
+        let message =
+            format!("no named key is valid, so {name} refuses all requests from your network ({place})");
         DoctorCheck::new(NAME, CheckStatus::Warning, message).advise(
             "Create a key with 'hob key create NAME'; 'hob key list' shows why the others are not valid",
         )
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_whose_keys_are_all_invalid_answers_nobody_on_the_network() {
+    fn a_server_whose_keys_are_all_invalid_refuses_the_network() {
         let open = ServerConfig { cors_origins: vec!["*".into()], ..ServerConfig::default() };
         let found = check(&open, NamedKeys::NoneValid);
         assert_eq!(found.status, CheckStatus::Warning);

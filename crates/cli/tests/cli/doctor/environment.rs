@@ -67,7 +67,11 @@ async fn an_open_server_is_reported_and_a_protected_one_is_not() {
     found.shows("access", "good", "anyone who has a named key (0.0.0.0)").is_ready_and_next_is("hob ask");
     assert_eq!(home.run(&["key", "revoke", "ana"]).await.code, Some(0));
     let found = Diagnosis::of(&home).await;
-    found.shows("access", "warning", "no named key is valid, so the next 'hob serve' answers nobody");
+    found.shows(
+        "access",
+        "warning",
+        "no named key is valid, so the next 'hob serve' refuses all requests from your network",
+    );
     found.is_ready_and_next_is("hob key create");
 }
 
