@@ -5,7 +5,7 @@ use std::error::Error;
 /// How the standard library begins the text about a host name that has no address. The words of the system follow.
 const HOST_NOT_FOUND: &str = "failed to lookup address information";
 
-/// The innermost cause: "Connection refused" rather than "error sending request". A host that is not found is told in plain words.
+/// The innermost cause: "Connection refused" rather than "error sending request". A host that is not found is described in plain words.
 pub fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_without_an_address_is_told_in_plain_words() {
+    fn a_host_without_an_address_is_described_in_plain_words() {
         // A name of 64 letters is longer than any that is looked up.
         let name = format!("{}.invalid:1", "a".repeat(64));
         let error = std::net::ToSocketAddrs::to_socket_addrs(name.as_str()).expect_err("no address");
