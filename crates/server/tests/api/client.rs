@@ -97,10 +97,19 @@ impl RawConnection {
 
     /// Reads until `mark` has arrived, and returns everything.
     pub async fn until(&mut self, mark: &str) -> String {
+        let text = self.until_or_closed(mark).await;
+        assert!(text.contains(mark), "closed before {mark:?}; so far {text:?}");
+        text
+    }
+
+    /// Reads until `mark` has arrived or the server closes, and returns everything. A reset connection counts as closed.
+    pub async fn until_or_closed(&mut self, mark: &str) -> String {
         let mut bytes = Vec::new();
         let reading = async {
             while !String::from_utf8_lossy(&bytes).contains(mark) {
-                assert_ne!(self.0.read_buf(&mut bytes).await.unwrap(), 0, "closed before {mark:?}");
+                if !matches!(self.0.read_buf(&mut bytes).await, Ok(1..)) {
+                    return;
+                }
             }
         };
         tokio::time::timeout(WAIT_LIMIT, reading).await.unwrap_or_else(|_| panic!("{mark:?} never came"));

@@ -59,10 +59,15 @@ async fn a_stream_that_exceeds_the_grace_period_ends_with_an_error_and_is_counte
     let shutdown_grace = Duration::from_millis(50);
     let config = ServerConfig { shutdown_grace, ..ServerConfig::default() };
     let server = TestServer::start_with(engine_at(&fake, Style::VLLM), config).await;
-    let response = server.chat(&asking(json!({ "stream": true }))).await;
-    let (stopped, text) = tokio::join!(tokio::time::timeout(WAIT_LIMIT, server.stop()), response.text());
+    let mut response = server.chat(&asking(json!({ "stream": true }))).await;
+    let mut text = String::new();
+    while !text.contains("hi") {
+        let piece = response.chunk().await.unwrap().expect("the stream continues");
+        text.push_str(std::str::from_utf8(&piece).unwrap());
+    }
+    let (stopped, rest) = tokio::join!(tokio::time::timeout(WAIT_LIMIT, server.stop()), response.text());
     assert_eq!(stopped.expect("the grace period ends"), 1);
-    let text = text.unwrap();
+    text.push_str(&rest.unwrap());
     let last = text.trim_end().rsplit("\n\n").next().and_then(|event| event.strip_prefix("data: ")).unwrap();
     let error: Value = serde_json::from_str(last).unwrap();
     assert_eq!(error["error"]["code"], "server_shutting_down", "{text}");

@@ -136,8 +136,8 @@ async fn a_key_that_no_header_can_carry_is_reported_with_its_location() {
 async fn a_refused_key_is_distinguished_from_an_engine_that_is_down() {
     let refusal = r#"{"error": {"message": "Incorrect API key provided", "type": "invalid_request_error"}}"#;
     let locked = FakeServer::replying(Reply::json(401, refusal)).await;
-    let found = Diagnosis::of(&home(&[("vllm", &locked.url())])).await;
-    found.shows("vllm", "bad", "vllm answered 401: Incorrect API key provided");
+    let message = "vllm answered 401: Incorrect API key provided";
+    let found = Diagnosis::that_shows(&home(&[("vllm", &locked.url())]), "vllm", "bad", message).await;
     found.is_not_ready_and_next_is("Set [engine.vllm] api_key to a valid key");
 
     let home = home(&[("cloud", "")]);
@@ -155,8 +155,8 @@ async fn a_refused_key_is_distinguished_from_an_engine_that_is_down() {
 #[tokio::test]
 async fn an_unhealthy_engine_reports_its_own_reason() {
     let ill = FakeServer::replying(Reply::json(500, r#"{"error": "out of memory"}"#)).await;
-    let found = Diagnosis::of(&home(&[("ollama", &ill.url())])).await;
-    found.shows("ollama", "bad", "ollama answered 500: out of memory");
+    let home = home(&[("ollama", &ill.url())]);
+    let found = Diagnosis::that_shows(&home, "ollama", "bad", "ollama answered 500: out of memory").await;
     found.is_not_ready_and_next_is("read its log");
 }
 
