@@ -32,10 +32,9 @@ struct Tally {
     /// What the test does now.
     stage: &'static str,
     answered: usize,
-    /// Broke off: after the first delta, or before it if the request had been resent already. That is done once, for example after a
-    /// host has closed an idle connection, and the second host may be the one that is killed.
+    /// Broke after the first delta.
     broken: Vec<String>,
-    /// Failed otherwise.
+    /// Failed before the first delta.
     failed: Vec<String>,
 }
 
@@ -45,15 +44,6 @@ impl Tally {
         let Tally { stage, answered, broken, failed } = self;
         let (broken, failed) = (first_of(broken), first_of(failed));
         format!("{stage}: {answered} answered; {broken} broken; {failed} failed")
-    }
-
-    /// Counts an error before the first delta.
-    fn fail(&mut self, error: &EngineError) {
-        let shown = self.during_stage(error);
-        match error {
-            EngineError::Interrupted { .. } => self.broken.push(shown),
-            _ => self.failed.push(shown),
-        }
     }
 
     /// An error, and when it happened.
@@ -120,14 +110,14 @@ impl Load {
 async fn whole(engine: &Arc<dyn Engine>, request: &GenerateRequest, tally: &watch::Sender<Tally>) {
     match engine.generate(request).await {
         Ok(_) => tally.send_modify(|tally| tally.answered += 1),
-        Err(error) => tally.send_modify(|tally| tally.fail(&error)),
+        Err(error) => tally.send_modify(|tally| tally.failed.push(tally.during_stage(&error))),
     }
 }
 
 async fn streamed(engine: &Arc<dyn Engine>, request: &GenerateRequest, tally: &watch::Sender<Tally>) {
     let mut deltas = match engine.stream(request).await {
         Ok(stream) => stream.deltas,
-        Err(error) => return tally.send_modify(|tally| tally.fail(&error)),
+        Err(error) => return tally.send_modify(|tally| tally.failed.push(tally.during_stage(&error))),
     };
     while let Some(delta) = deltas.next().await {
         if let Err(error) = delta {
