@@ -35,4 +35,4 @@ pub use ollama::Ollama;
 pub use openai_compat::{OpenAiCompat, Style};
 pub use pool::EnginePool;
 pub use wire::client::{Endpoint, EndpointOptions};
-pub use wire::remote::Resend;
+pub use wire::resend::Resend;

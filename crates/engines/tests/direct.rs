@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::StreamExt;
 use hob_core::{Engine, EngineError, GenerateRequest, Message, Role};
-use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
+use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Resend, Style};
 use hob_testkit::{Closing, ClosingServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -114,31 +114,56 @@ async fn an_engine_that_closed_an_idle_connection_is_asked_on_a_new_one() {
 }
 
 fn engine_at(url: String) -> OpenAiCompat {
-    OpenAiCompat::new(Style::VLLM, Endpoint::new(EndpointOptions::new("vllm", url)).unwrap())
+    engine_with(url, Resend::Unanswered)
+}
+
+fn engine_with(url: String, resend: Resend) -> OpenAiCompat {
+    let options = EndpointOptions { resend, ..EndpointOptions::new("vllm", url) };
+    OpenAiCompat::new(Style::VLLM, Endpoint::new(options).unwrap())
 }
 
 #[tokio::test]
 async fn a_request_that_meets_the_end_of_an_idle_connection_is_sent_on_a_new_one() {
-    let server = ClosingServer::start(Closing::Unread, MODELS).await;
-    let engine = engine_at(server.url());
-    for asked in 1..=50 {
-        let models = engine.list_models().await;
-        assert_eq!(models.map(|models| models.len()).map_err(|error| error.to_string()), Ok(1));
-        // Each new connection is kept, and closed when the next request comes.
-        assert_eq!(server.connections(), asked);
+    for (closing, resend) in [(Closing::Unread, Resend::Never), (Closing::Read, Resend::Unanswered)] {
+        let server = ClosingServer::start(closing, MODELS).await;
+        let engine = engine_with(server.url(), resend);
+        for asked in 1..=50 {
+            let models = engine.list_models().await;
+            assert_eq!(models.map(|models| models.len()).map_err(|error| error.to_string()), Ok(1));
+            // Each new connection is kept, and closed when the next request comes.
+            assert_eq!(server.connections(), asked, "{closing:?}");
+        }
     }
 }
 
 #[tokio::test]
-async fn a_request_that_was_read_or_answered_in_part_is_not_sent_again() {
-    for closing in [Closing::Read, Closing::AfterBytes] {
+async fn a_request_that_may_have_been_paid_for_or_was_answered_in_part_is_not_sent_again() {
+    for (closing, resend) in [(Closing::Read, Resend::Never), (Closing::AfterBytes, Resend::Unanswered)] {
         let server = ClosingServer::start(closing, MODELS).await;
-        let engine = engine_at(server.url());
+        let engine = engine_with(server.url(), resend);
         assert!(engine.list_models().await.is_ok());
         let error = engine.list_models().await.unwrap_err();
         assert!(matches!(error, EngineError::Interrupted { .. }), "{closing:?}: {error}");
         assert_eq!(server.connections(), 1, "{closing:?}");
     }
+}
+
+/// One that answers the first request of its only connection, and is gone when the second has been read.
+#[tokio::test]
+async fn a_request_that_was_read_by_an_engine_that_is_gone_counts_as_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let engine = engine_at(format!("http://{}", listener.local_addr().unwrap()));
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        drop(listener);
+        let mut request = vec![0; 64 << 10];
+        assert!(socket.read(&mut request).await.unwrap() > 0);
+        socket.write_all(whole().as_bytes()).await.unwrap();
+        assert!(socket.read(&mut request).await.unwrap() > 0);
+    });
+    assert!(engine.list_models().await.is_ok());
+    let error = engine.list_models().await.unwrap_err();
+    assert!(matches!(error, EngineError::Interrupted { .. }), "{error}");
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use crate::openai_compat::post_chat;
 use crate::openai_compat::request::{ChatBodyOptions, LengthField, ReasoningFields, ToolsField};
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
-use crate::wire::remote::Resend;
+use crate::wire::resend::Resend;
 use crate::wire::response::Response;
 
 const MODELS: &str = "/models";

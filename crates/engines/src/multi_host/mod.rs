@@ -42,7 +42,7 @@ use self::host_choice::CacheAffinity;
 use self::host_table::{HostRequest, HostSlot, HostTable, TableHost};
 use self::tracked_stream::{StartedStream, TrackedStream};
 use crate::health_cache::is_any_healthy;
-use crate::wire::remote::Resend;
+use crate::wire::resend::Resend;
 
 #[derive(Debug, Clone, Copy)]
 pub struct MultiHostOptions {

@@ -16,7 +16,8 @@ use url::{Host, Url};
 
 use super::direct::{Direct, DirectOptions};
 use super::engine_error::EngineErrorBody;
-use super::remote::{RemoteClient, RemoteClientOptions, Resend};
+use super::remote::{RemoteClient, RemoteClientOptions};
+use super::resend::Resend;
 use super::response::Response;
 use super::transport_error::TransportError;
 
@@ -162,6 +163,7 @@ impl Endpoint {
                 connect_timeout,
                 read_timeout: options.timeout,
                 idle_timeout: POOL_IDLE_TIMEOUT,
+                resend: options.resend,
             };
             Direct::new(&url, options)
         });

@@ -7,6 +7,7 @@ mod direct;
 pub(crate) mod engine_error;
 pub mod frames;
 pub(crate) mod remote;
+pub(crate) mod resend;
 pub mod response;
 pub mod sse;
 pub(crate) mod token_count;

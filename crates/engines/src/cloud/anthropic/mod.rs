@@ -20,7 +20,7 @@ use super::access::ProviderAccess;
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
 use crate::wire::engine_error::unknown_model;
-use crate::wire::remote::Resend;
+use crate::wire::resend::Resend;
 use crate::wire::response::Response;
 use events::AnthropicDecoder;
 use output_limits::{OutputLimit, OutputLimits, SMALLEST_MAXIMUM};

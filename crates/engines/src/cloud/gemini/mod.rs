@@ -23,7 +23,7 @@ use crate::embeddings::{EmbeddingCollector, ONLY_TEXT, OverlongPolicy, batches};
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
 use crate::wire::engine_error::unknown_model;
-use crate::wire::remote::Resend;
+use crate::wire::resend::Resend;
 use crate::wire::response::Response;
 use events::GeminiDecoder;
 

@@ -52,6 +52,11 @@ impl Connection {
         self.is_reset && !self.is_answered
     }
 
+    /// Whether a byte has arrived since the latest request.
+    pub(super) fn is_answered(&self) -> bool {
+        self.is_answered
+    }
+
     /// Whether, as far as the runtime has heard, the connection is open and no unexpected bytes have arrived. Asks the system
     /// only if the runtime has heard something.
     pub(super) fn is_usable(&self) -> bool {

@@ -29,12 +29,14 @@ use hob_net::tcp::TcpStream;
 use hob_net::trace_context;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
+use tokio::time::Instant;
 use url::Url;
 
 use self::connection::Connection;
 use self::connection_pool::ConnectionPool;
 use self::head::Head;
 use self::read_timeout::ReadTimeout;
+use super::resend::{CLOSED_WHILE_IDLE, Resend};
 use super::transport_error::TransportError;
 
 /// Options of the client.
@@ -45,6 +47,7 @@ pub(super) struct DirectOptions {
     pub(super) read_timeout: Duration,
     /// A connection that is idle for longer is closed.
     pub(super) idle_timeout: Duration,
+    pub(super) resend: Resend,
 }
 
 /// The client of one engine, with its connections. Clones share them.
@@ -62,6 +65,7 @@ struct Shared {
     headers: Vec<u8>,
     connect_timeout: Duration,
     read_timeout: Duration,
+    resend: Resend,
     idle: Arc<ConnectionPool>,
 }
 
@@ -96,6 +100,7 @@ impl Direct {
             headers,
             connect_timeout: options.connect_timeout,
             read_timeout: options.read_timeout,
+            resend: options.resend,
             idle: ConnectionPool::new(options.idle_timeout),
         };
         Some(Direct { shared: Arc::new(shared) })
@@ -168,19 +173,29 @@ impl Direct {
         Ok((connection, head))
     }
 
-    /// An engine may close an idle connection while a request is on its way. It has not read the request then, so the
-    /// request is sent once more, on a new connection.
+    /// An engine may close an idle connection while a request is on its way. The request is then sent once more, on a
+    /// new connection: always if the engine has certainly not read it, and else as [`Resend`] says.
     async fn exchange_on_kept(
         &self,
         mut connection: Connection,
         request: &[u8],
     ) -> Result<(Connection, Head), TransportError> {
-        match connection.exchange(request).await {
-            Ok(head) => Ok((connection, head)),
-            Err(TransportError::MaybeSent(_)) if connection.was_reset_unread().await => {
-                self.exchange_on_new(request).await
-            }
-            Err(broken) => Err(broken),
+        let asked = Instant::now();
+        let lost = match connection.exchange(request).await {
+            Ok(head) => return Ok((connection, head)),
+            Err(lost @ TransportError::MaybeSent(_)) => lost,
+            Err(other) => return Err(other),
+        };
+        let closed_while_idle = !connection.is_answered() && asked.elapsed() < CLOSED_WHILE_IDLE;
+        let may_resend = (closed_while_idle && self.shared.resend == Resend::Unanswered)
+            || connection.was_reset_unread().await;
+        if !may_resend {
+            return Err(lost);
+        }
+        match self.exchange_on_new(request).await {
+            // Callers that would try another host must know that the first request may have been sent.
+            Err(TransportError::NotSent(_)) if !connection.was_reset_unread().await => Err(lost),
+            other => other,
         }
     }
 
