@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use hob_core::{
     Engine, EngineError, GenerateRequest, Generation, GenerationStream, MaxTokens, Message, ModelInfo, Role,
 };
-use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Style};
+use hob_engines::{Endpoint, EndpointOptions, OpenAiCompat, Resend, Style};
 
 /// A server that sends nothing for as long is not slow, even if it shares two busy cores with other servers.
 const HEALTH_LIMIT: Duration = Duration::from_secs(10);
@@ -35,7 +35,12 @@ struct Counted {
 
 impl Counted {
     fn at(style: Style, address: &str) -> Arc<Self> {
-        let options = EndpointOptions { timeout: READ_LIMIT, ..EndpointOptions::new(style.key, address) };
+        Counted::resending(style, address, Resend::Unanswered)
+    }
+
+    fn resending(style: Style, address: &str, resend: Resend) -> Arc<Self> {
+        let options =
+            EndpointOptions { timeout: READ_LIMIT, resend, ..EndpointOptions::new(style.key, address) };
         let endpoint = Endpoint::new(options).unwrap();
         Arc::new(Counted { engine: OpenAiCompat::new(style, endpoint), answers: AtomicUsize::new(0) })
     }

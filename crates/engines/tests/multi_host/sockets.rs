@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use futures::StreamExt;
 use futures::stream;
 use hob_core::Delta;
-use hob_engines::{MultiHost, MultiHostOptions, Resend};
+use hob_engines::{MultiHost, MultiHostOptions};
 use hob_testkit::{FakeServer, Recorded, Reply};
 
 use super::*;
@@ -27,7 +27,8 @@ async fn server(answer: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> 
 }
 
 fn fleet(servers: &[&FakeServer], options: MultiHostOptions) -> Arc<dyn Engine> {
-    let hosts = servers.iter().map(|server| Counted::at(Style::VLLM, &server.url()) as Arc<dyn Engine>);
+    let counted = |server: &&FakeServer| Counted::resending(Style::VLLM, &server.url(), options.resend);
+    let hosts = servers.iter().map(|server| counted(server) as Arc<dyn Engine>);
     MultiHost::of(hosts.collect(), options).unwrap()
 }
 
@@ -127,12 +128,14 @@ async fn a_host_that_hangs_up_before_its_answer_is_replaced_unless_that_may_be_p
     let (bad, good) = (hangs_up().await, server(|_| Reply::sse(ANSWER)).await);
     let (deltas, error) = ask_the_bad_one(&fleet(&[&bad, &good], MultiHostOptions::default()), &bad).await;
     assert!(error.is_none() && deltas[0] == Delta::text("Yes."), "{deltas:?} {error:?}");
-    assert_eq!(questions(&bad).len(), 1);
+    // Twice if the connection of the first had been used before.
+    assert!((1..=2).contains(&questions(&bad).len()));
 
     let (bad, good) = (hangs_up().await, server(|_| Reply::sse(ANSWER)).await);
     let paid = MultiHostOptions { resend: Resend::Never, ..MultiHostOptions::default() };
     let (_, error) = ask_the_bad_one(&fleet(&[&bad, &good], paid), &bad).await;
     assert!(matches!(error, Some(EngineError::Interrupted { .. })), "{error:?}");
+    assert_eq!(questions(&bad).len(), 1);
 }
 
 #[tokio::test]
