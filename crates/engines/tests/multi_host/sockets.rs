@@ -127,7 +127,8 @@ async fn a_host_that_hangs_up_before_its_answer_is_replaced_unless_that_may_be_p
     let (bad, good) = (hangs_up().await, server(|_| Reply::sse(ANSWER)).await);
     let (deltas, error) = ask_the_bad_one(&fleet(&[&bad, &good], MultiHostOptions::default()), &bad).await;
     assert!(error.is_none() && deltas[0] == Delta::text("Yes."), "{deltas:?} {error:?}");
-    assert_eq!(questions(&bad).len(), 1);
+    // Twice if the first was on the connection that listed the models, as it is unless the machine is very busy.
+    assert!((1..=2).contains(&questions(&bad).len()));
 
     let (bad, good) = (hangs_up().await, server(|_| Reply::sse(ANSWER)).await);
     let paid = MultiHostOptions { resend: Resend::Never, ..MultiHostOptions::default() };
