@@ -232,6 +232,19 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
                 "the time is in another part of the day; write it as in 'daily 19:00' or 'daily 7pm'",
             ));
         }
+        // 'friday night at 1am' probably means Saturday.
+        let is_after_midnight = |time: &DayTime| {
+            time.hour < 6 && parts.iter().all(|part| *part == DayPart::Night || !part.has(time.hour))
+        };
+        let is_every_day = matches!(
+            rest.as_slice(),
+            [] | [Word::Daily | Word::Every] | [Word::Every, Word::Unit(Unit::Day)]
+        );
+        if !is_every_day && times.iter().any(is_after_midnight) {
+            return Err(WordProblem::Refused(
+                "after midnight it is the next day; write that day, as in 'saturday 01:00'",
+            ));
+        }
     }
     let is_interval = matches!(rest.as_slice(), [Word::Every, Word::Number(_), Word::Unit(_)]);
     let is_monthly = !is_interval

@@ -248,7 +248,8 @@ fn simulate(seed: u64) -> Vec<String> {
             (true, true) => {}
         }
     }
-    let most = if resend == Resend::Never { 1 } else { 2 };
+    // Two hosts, and each of them once more if it closes a kept connection without an answer.
+    let most = if resend == Resend::Never { 1 } else { 4 };
     let repeated = ledger.most_worked_on().filter(|(_, count)| *count > most);
     assert_eq!(repeated, None, "a question, and how often engines worked on it");
     ledger.log()

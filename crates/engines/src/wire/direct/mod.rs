@@ -158,19 +158,13 @@ impl Direct {
     async fn send(&self, request: &[u8]) -> Result<DirectResponse, TransportError> {
         let (connection, head) = match self.shared.idle.take() {
             Some(connection) => self.exchange_on_kept(connection, request).await?,
-            None => self.exchange_on_new(request).await?,
+            None => exchange_on(self.connect().await?, request).await?,
         };
         let (status, retry_after) = (head.status, head.retry_after);
         let mut head = head;
         let content_type = head.content_type.take();
         let body = DirectBody { head, connection: Some(connection), client: self.clone() };
         Ok(DirectResponse { status, retry_after, content_type, body })
-    }
-
-    async fn exchange_on_new(&self, request: &[u8]) -> Result<(Connection, Head), TransportError> {
-        let mut connection = self.connect().await?;
-        let head = connection.exchange(request).await?;
-        Ok((connection, head))
     }
 
     /// An engine may close an idle connection while a request is on its way. The request is then sent once more, on a
@@ -192,11 +186,15 @@ impl Direct {
         if !may_resend {
             return Err(lost);
         }
-        match self.exchange_on_new(request).await {
+        let next = match self.connect().await {
+            Ok(next) => next,
             // Callers that would try another host must know that the first request may have been sent.
-            Err(TransportError::NotSent(_)) if !connection.was_reset_unread().await => Err(lost),
-            other => other,
-        }
+            Err(_) if !connection.was_reset_unread().await => return Err(lost),
+            Err(not_sent) => return Err(not_sent),
+        };
+        // The answer may take minutes.
+        drop(connection);
+        exchange_on(next, request).await
     }
 
     async fn connect(&self) -> Result<Connection, TransportError> {
@@ -209,6 +207,14 @@ impl Direct {
         socket.set_nodelay(true).map_err(|error| TransportError::NotSent(error.to_string()))?;
         Ok(Connection::new(socket, ReadTimeout::new(shared.read_timeout)))
     }
+}
+
+async fn exchange_on(
+    mut connection: Connection,
+    request: &[u8],
+) -> Result<(Connection, Head), TransportError> {
+    let head = connection.exchange(request).await?;
+    Ok((connection, head))
 }
 
 /// Writing to memory cannot fail.
