@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tempfile::{NamedTempFile, TempDir};
 use thiserror::Error;
+use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
@@ -214,7 +215,7 @@ pub fn open_backup(path: &Path, scratch: &Path) -> Result<OpenedBackup, BackupEr
     let unreadable = |source| BackupError::Read { path: path.to_owned(), source };
     let damaged = |what: String| BackupError::Damaged { path: path.to_owned(), what };
     let file = File::open(path).map_err(unreadable)?;
-    let mut archive = ZipArchive::new(file).map_err(|_| BackupError::NotABackup { path: path.to_owned() })?;
+    let mut archive = ZipArchive::new(file).map_err(|error| not_opened(error, path))?;
     let manifest = read_manifest(&mut archive, path)?;
     fs::create_dir_all(scratch).map_err(|source| BackupError::Write { path: scratch.to_owned(), source })?;
     let lock = lock_restores(scratch)?;
@@ -254,6 +255,20 @@ pub fn open_backup(path: &Path, scratch: &Path) -> Result<OpenedBackup, BackupEr
     Ok(OpenedBackup { manifest, directory, name, _lock: lock })
 }
 
+/// A file that the system cannot read may still be a backup.
+fn not_opened(error: ZipError, path: &Path) -> BackupError {
+    let path = path.to_owned();
+    match error {
+        // Errors of the ZIP library itself are about the content, and so is a place that no file can have.
+        ZipError::Io(source)
+            if source.raw_os_error().is_some() && source.kind() != io::ErrorKind::InvalidInput =>
+        {
+            BackupError::Read { path, source }
+        }
+        _ => BackupError::NotABackup { path },
+    }
+}
+
 /// Without it, two restores at once would mix two backups, and remove each other's temporary directory.
 fn lock_restores(directory: &Path) -> Result<FileLock, BackupError> {
     FileLock::take_within(&directory.join(RESTORE_LOCK), Duration::ZERO).map_err(|error| match error {
@@ -275,7 +290,7 @@ fn remove_leftovers(scratch: &Path) {
 
 fn read_manifest(archive: &mut ZipArchive<File>, path: &Path) -> Result<BackupManifest, BackupError> {
     let damaged = |what: String| BackupError::Damaged { path: path.to_owned(), what };
-    let entry = archive.by_name(MANIFEST).map_err(|_| BackupError::NotABackup { path: path.to_owned() })?;
+    let entry = archive.by_name(MANIFEST).map_err(|error| not_opened(error, path))?;
     let mut text = String::new();
     entry.take(MAX_MANIFEST).read_to_string(&mut text).map_err(|error| damaged(error.to_string()))?;
     let value: serde_json::Value =

@@ -1,3 +1,5 @@
+use std::io::{Seek, SeekFrom};
+
 use hob_core::CollectionName;
 use hob_memory::PositionUnit;
 use hob_memory::store::{NewSource, SourceStamp};
@@ -142,4 +144,37 @@ fn a_wrong_checksum_is_noticed() {
     archive(&path, &[(MANIFEST, &manifest), (DATABASE, &database)]);
     let refused = open_backup(&path, root.path()).err().expect("refused").to_string();
     assert!(refused.contains("memory.db"), "{refused}");
+}
+
+/// A file whose disk fails with this error.
+struct FailingFile(fn() -> io::Error);
+
+impl Read for FailingFile {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err((self.0)())
+    }
+}
+
+impl Seek for FailingFile {
+    fn seek(&mut self, _: SeekFrom) -> io::Result<u64> {
+        Ok(1000)
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_called_something_else() {
+    let (root, path) = backed_up();
+    let refused = |error: fn() -> io::Error| {
+        let error = ZipArchive::new(FailingFile(error)).err().expect("refused");
+        not_opened(error, &path)
+    };
+    assert!(matches!(refused(|| io::Error::from_raw_os_error(5)), BackupError::Read { .. }));
+    assert!(matches!(refused(|| io::Error::other("a wrong field")), BackupError::NotABackup { .. }));
+
+    for content in ["", "no archive"] {
+        fs::write(&path, content).expect("written");
+        assert!(matches!(open_backup(&path, root.path()), Err(BackupError::NotABackup { .. })), "{content}");
+    }
+    archive(&path, &[("other.txt", b"text")]);
+    assert!(matches!(open_backup(&path, root.path()), Err(BackupError::NotABackup { .. })));
 }

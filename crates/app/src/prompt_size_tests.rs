@@ -52,7 +52,7 @@ async fn prompt(agent: &str) -> GenerateRequest {
     let tools = registry.tools().unwrap();
     let absent: Vec<&str> = tools.absent().map(|(name, _)| name).collect();
     assert_eq!(tools.specs().count(), 19, "all of them are there");
-    assert_eq!(absent, ["calendar", "feeds", "weather", "page_changes", "mail"], "nobody configured them");
+    assert_eq!(absent, ["calendar", "feeds", "weather", "page_changes", "mail"], "they are not configured");
     let system = AskService::new(AskServiceParts {
         engine: Arc::clone(&engine) as Arc<dyn Engine>,
         default_model: None,

@@ -261,6 +261,6 @@ async fn the_service_lists_it_and_sends_to_an_address() {
     let sent = servers.received(1).await;
     assert_eq!(sent[0].to, "ann@example.org");
     assert!(sent[0].message.contains("Subject: Message from Hob\r\n"), "{}", sent[0].message);
-    assert!(service.send("email", "Dinner is ready.", None).await.is_err(), "nobody is named");
+    assert!(service.send("email", "Dinner is ready.", None).await.is_err(), "no recipient is named");
     assert!(service.send("telegram:1", "Dinner is ready.", None).await.is_err(), "there is no such channel");
 }

@@ -15,6 +15,7 @@
 //! | `looks` | asks for a look at the stored keys, and waits for it |
 //! | `identity` | identities from outside: tokens that an identity provider has signed |
 //! | `service` | what callers use |
+//! | `usage` | keys with what they have used, for callers |
 //! | `audit` | the log of changes, and its chain of hashes |
 //! | `audit_service` | writes, reads and checks the log |
 //! | `store` | where keys, shares and the log are saved |
@@ -36,6 +37,7 @@ mod secret;
 mod service;
 mod spending;
 pub mod store;
+mod usage;
 
 pub use audit::{AuditActor, AuditChain, AuditEntry, AuditEvent, AuditFault};
 pub use audit_service::AuditService;

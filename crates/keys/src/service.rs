@@ -17,13 +17,13 @@ use crate::audit::{AuditActor, AuditEvent};
 use crate::audit_service::AuditService;
 use crate::identity::accounts::IdentityAccounts;
 use crate::key::{ApiKey, KeyError, KeyName, KeyPatch, KeyRules, KeyStatus, NewKey, check_engines};
-use crate::limits::{Period, QuotaUsage};
+use crate::limits::Period;
 use crate::looks::KeyLooks;
 use crate::metered::MeterParts;
 use crate::options::KeyOptions;
 use crate::ring::{ActiveKey, KeyCheck, KeySnapshot};
 use crate::secret::{KeySecret, new_id};
-use crate::store::{QuotaWindow, StoredKey};
+use crate::store::StoredKey;
 
 /// How often the keys of other processes are looked for, overdrafts are written, and shares that are not needed are given back.
 const POLL: Duration = Duration::from_millis(500);
@@ -57,7 +57,7 @@ pub struct CreatedKey {
 
 /// The keys of a home.
 pub struct KeyService {
-    parts: Arc<MeterParts>,
+    pub(crate) parts: Arc<MeterParts>,
     snapshot: ArcSwap<KeySnapshot>,
     /// Held while the keys are read, so that an older read never replaces a newer one.
     loading: Mutex<()>,
@@ -269,63 +269,6 @@ impl KeyService {
         Ok(stored.into_iter().map(|stored| stored.key.shown_at(now)).collect())
     }
 
-    /// All keys, by name, with what they have used of their limits.
-    pub async fn list_with_usage(self: &Arc<Self>) -> Result<Vec<(ApiKey, Vec<QuotaUsage>)>, KeyError> {
-        let this = Arc::clone(self);
-        blocking(move || {
-            let with_usage = |StoredKey { key, .. }: StoredKey| {
-                let usage = this.usage(&key, this.snapshot.load().get(key.name.as_str()))?;
-                Ok((key.shown_at(this.now()), usage))
-            };
-            this.parts.store.list()?.into_iter().map(with_usage).collect()
-        })
-        .await
-    }
-
-    /// A key, with what it has used of its limits.
-    pub async fn show(self: &Arc<Self>, name: &KeyName) -> Result<(ApiKey, Vec<QuotaUsage>), KeyError> {
-        let (this, name) = (Arc::clone(self), name.clone());
-        blocking(move || {
-            let stored = this.parts.store.get(&name)?;
-            let Some(StoredKey { key, .. }) = stored else {
-                return Err(KeyError::NoSuchKey { name: name.to_string() });
-            };
-            let usage = this.usage(&key, this.snapshot.load().get(key.name.as_str()))?;
-            Ok((key.shown_at(this.now()), usage))
-        })
-        .await
-    }
-
-    /// A key or an identity that is in use, with what it has used of its limits.
-    pub async fn show_active(
-        self: &Arc<Self>,
-        active: &Arc<ActiveKey>,
-    ) -> Result<(ApiKey, Vec<QuotaUsage>), KeyError> {
-        let (this, active) = (Arc::clone(self), Arc::clone(active));
-        blocking(move || {
-            let usage = this.usage(&active.key, Some(&active))?;
-            Ok((active.key.clone().shown_at(this.now()), usage))
-        })
-        .await
-    }
-
-    /// Blocks.
-    fn usage(&self, key: &ApiKey, active: Option<&Arc<ActiveKey>>) -> DbResult<Vec<QuotaUsage>> {
-        let now = self.parts.clock.now();
-        let mut usage = Vec::new();
-        for quota in key.rules.quotas() {
-            let window = quota.period.window(now);
-            let taken = self.parts.store.taken(&QuotaWindow {
-                key: Arc::clone(&key.id),
-                quota: quota.id(),
-                window,
-            })?;
-            let used = active.map_or(taken, |active| active.metered.used(quota, taken, now));
-            usage.push(QuotaUsage { quota, used, resets_at: quota.period.end(window) });
-        }
-        Ok(usage)
-    }
-
     /// Creates a key. Its secret is not stored, so show it now.
     pub async fn create(self: &Arc<Self>, new: NewKey, actor: AuditActor) -> Result<CreatedKey, KeyError> {
         check_engines(new.rules.engines.iter().flatten().next(), &self.engines)?;
@@ -449,7 +392,7 @@ impl KeyService {
     }
 
     /// To the precision that is stored.
-    fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         let now = self.parts.clock.now();
         Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
     }
@@ -487,7 +430,7 @@ impl KeyRing for KeyService {
     }
 }
 
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, KeyError> + Send + 'static,
 ) -> Result<T, KeyError> {
     hob_db::spawn_blocking(work).await.unwrap_or(Err(KeyError::Panicked))

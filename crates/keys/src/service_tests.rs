@@ -9,7 +9,7 @@ use super::*;
 use crate::key::KeyRole;
 use crate::limits::Budget;
 use crate::options::{CallCost, PriceFn, StoreFailure};
-use crate::store::{MIGRATIONS, SqliteKeyStore, key_store};
+use crate::store::{MIGRATIONS, QuotaWindow, SqliteKeyStore, key_store};
 
 const MIGRATED: &[hob_db::Migrations] = &[MIGRATIONS];
 

@@ -4,7 +4,7 @@ use mail_parser::{Message, MimeHeaders};
 
 use crate::plain_line::one_line;
 
-/// The parts before the `@` of addresses that nobody reads.
+/// The parts before the `@` of addresses whose mail is not read.
 const UNREAD: [&str; 9] = [
     "mailer-daemon",
     "postmaster",
@@ -64,7 +64,7 @@ pub(crate) fn automatic_reason(message: &Message<'_>) -> Option<&'static str> {
         UNREAD.iter().any(|name| local == *name)
     };
     match senders {
-        Some(mut senders) => senders.any(is_unread).then_some("nobody reads replies to its address"),
+        Some(mut senders) => senders.any(is_unread).then_some("replies to its address are not read"),
         None => Some("it has no sender"),
     }
 }

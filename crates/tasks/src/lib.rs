@@ -25,6 +25,7 @@ mod result_summary;
 mod runner;
 mod running_keys;
 mod schedule;
+mod schedule_vocabulary;
 mod schedule_words;
 mod scheduler;
 mod service;

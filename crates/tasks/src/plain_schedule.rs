@@ -6,6 +6,10 @@ use hob_core::Zone;
 use jiff::civil::Date;
 
 use crate::schedule::{ScheduleSpec, ScheduleType};
+use crate::schedule_vocabulary::{
+    DayPart, DayTime, Half, KNOWN, Unit, Word, as_part, as_time, clock, is_like_time, known, ordinal,
+    small_number, words,
+};
 use crate::types::{TaskError, TaskField};
 
 /// The name that stands before a schedule in plain words, where others have their kind.
@@ -93,123 +97,6 @@ impl WordProblem {
             }
         }
     }
-}
-
-/// A word with a meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Word {
-    /// Between other words: `at`, `on`, `the`.
-    Filler,
-    Every,
-    To,
-    Daily,
-    Hourly,
-    Weekly,
-    Monthly,
-    Weekdays,
-    Weekends,
-    Last,
-    /// Sunday is 0.
-    Day(u8),
-    /// 1 is the first.
-    Ordinal(u32),
-    Number(u32),
-    Unit(Unit),
-    Part(DayPart),
-    Time(DayTime),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unit {
-    Second,
-    Minute,
-    Hour,
-    Day,
-    Week,
-    Month,
-}
-
-/// A part of the day, such as in `every morning at 7`. The time must be in it, because `every evening at 7` could mean two times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DayPart {
-    Morning,
-    Afternoon,
-    Night,
-}
-
-impl DayPart {
-    fn has(self, hour: u32) -> bool {
-        match self {
-            DayPart::Morning => hour < 12,
-            DayPart::Afternoon => hour >= 12,
-            DayPart::Night => !(6..18).contains(&hour),
-        }
-    }
-}
-
-/// What the clock shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct DayTime {
-    hour: u32,
-    minute: u32,
-}
-
-/// All words, in every form.
-const KNOWN: &[(&[&str], Word)] = &[
-    (&["at", "on", "the", "and", "&", "of", "o'clock", "once"], Word::Filler),
-    (&["every", "each"], Word::Every),
-    (&["to", "through", "till", "until", "-"], Word::To),
-    (&["daily", "everyday"], Word::Daily),
-    (&["hourly"], Word::Hourly),
-    (&["weekly"], Word::Weekly),
-    (&["monthly"], Word::Monthly),
-    (&["weekdays", "weekday", "workdays", "workday"], Word::Weekdays),
-    (&["weekends", "weekend"], Word::Weekends),
-    (&["last"], Word::Last),
-    (&["monday", "mondays", "mon"], Word::Day(1)),
-    (&["tuesday", "tuesdays", "tue", "tues"], Word::Day(2)),
-    (&["wednesday", "wednesdays", "wed"], Word::Day(3)),
-    (&["thursday", "thursdays", "thu", "thur", "thurs"], Word::Day(4)),
-    (&["friday", "fridays", "fri"], Word::Day(5)),
-    (&["saturday", "saturdays", "sat"], Word::Day(6)),
-    (&["sunday", "sundays", "sun"], Word::Day(0)),
-    (&["first"], Word::Ordinal(1)),
-    (&["second"], Word::Ordinal(2)),
-    (&["third"], Word::Ordinal(3)),
-    (&["fourth"], Word::Ordinal(4)),
-    (&["seconds", "sec", "secs"], Word::Unit(Unit::Second)),
-    (&["minutes", "minute", "min", "mins"], Word::Unit(Unit::Minute)),
-    (&["hours", "hour"], Word::Unit(Unit::Hour)),
-    (&["days", "day"], Word::Unit(Unit::Day)),
-    (&["weeks", "week"], Word::Unit(Unit::Week)),
-    (&["months", "month"], Word::Unit(Unit::Month)),
-    (&["morning", "mornings"], Word::Part(DayPart::Morning)),
-    (&["afternoon", "afternoons", "evening", "evenings"], Word::Part(DayPart::Afternoon)),
-    (&["night", "nights"], Word::Part(DayPart::Night)),
-    (&["noon"], Word::Time(DayTime { hour: 12, minute: 0 })),
-    (&["midnight"], Word::Time(DayTime { hour: 0, minute: 0 })),
-];
-
-/// The words in lower case, without commas. A range such as `mon-fri` is three words.
-fn words(text: &str) -> Vec<String> {
-    let is_gap = |letter: char| letter.is_whitespace() || matches!(letter, ',' | ';');
-    let text = text.to_lowercase().replace('–', "-");
-    let mut words = Vec::new();
-    for word in text.split(is_gap).map(|word| word.trim_end_matches('.')).filter(|word| !word.is_empty()) {
-        match word.split_once('-') {
-            Some((from, to)) if is_day(from) && is_day(to) => words.extend([from, "-", to]),
-            _ => words.push(word),
-        }
-    }
-    words.into_iter().map(str::to_owned).collect()
-}
-
-fn is_day(word: &str) -> bool {
-    matches!(known(word), Some(Word::Day(_)))
-}
-
-fn known(word: &str) -> Option<Word> {
-    KNOWN.iter().find(|(forms, _)| forms.contains(&word)).map(|(_, meaning)| *meaning)
 }
 
 fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
@@ -343,79 +230,6 @@ fn read_words(words: &[String]) -> Result<Vec<Word>, WordProblem> {
         }
     }
     Ok(read)
-}
-
-fn as_time(word: Word) -> Option<DayTime> {
-    match word {
-        Word::Time(time) => Some(time),
-        _ => None,
-    }
-}
-
-fn as_part(word: Word) -> Option<DayPart> {
-    match word {
-        Word::Part(part) => Some(part),
-        _ => None,
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Half {
-    Am,
-    Pm,
-}
-
-impl Half {
-    fn parse(word: &str) -> Option<Self> {
-        match word {
-            "am" | "a.m" => Some(Half::Am),
-            "pm" | "p.m" => Some(Half::Pm),
-            _ => None,
-        }
-    }
-}
-
-/// A time such as `7:30`, `7am` or `19.30`; the half of the day may be the next word. A number alone is an hour.
-fn clock(word: &str, next: Option<Half>) -> Option<DayTime> {
-    let written = ["am", "a.m", "pm", "p.m"].into_iter().find(|half| word.ends_with(*half));
-    let half = written.and_then(Half::parse).or(next);
-    let digits = word.strip_suffix(written.unwrap_or_default())?;
-    let (hour, minute) = match digits.split_once([':', '.']) {
-        Some((hour, minute)) if minute.len() == 2 => (hour, small_number(minute)?),
-        Some(_) => return None,
-        None => (digits, 0),
-    };
-    let hour = small_number(hour)?;
-    let hour = match half {
-        None => hour,
-        Some(_) if !(1..=12).contains(&hour) => return None,
-        Some(Half::Am) => hour % 12,
-        Some(Half::Pm) => hour % 12 + 12,
-    };
-    (hour < 24 && minute < 60).then_some(DayTime { hour, minute })
-}
-
-/// Whether a word is written like a time, such as `25:00` or `13pm`.
-fn is_like_time(word: &str) -> bool {
-    let written = ["am", "pm"].into_iter().find_map(|half| word.strip_suffix(half));
-    let digits = written.unwrap_or(word);
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    match digits.split_once(':') {
-        Some((hour, minute)) => is_number(hour) && is_number(minute),
-        None => written.is_some() && is_number(digits),
-    }
-}
-
-/// One or two digits.
-fn small_number(digits: &str) -> Option<u32> {
-    let is_short = (1..=2).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
-    digits.parse().ok().filter(|_| is_short)
-}
-
-/// `1st` is 1.
-fn ordinal(word: &str) -> Option<u32> {
-    let digits = ["st", "nd", "rd", "th"].into_iter().find_map(|end| word.strip_suffix(end))?;
-    small_number(digits).filter(|day| (1..=31).contains(day))
 }
 
 /// Removes these words, if they stand together.

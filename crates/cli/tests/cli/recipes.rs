@@ -68,24 +68,22 @@ async fn a_wrong_answer_can_be_corrected() {
     assert_eq!(terminal.end().await, Some(1));
 }
 
+/// The arguments, and all sources of a briefing.
+fn with_sources<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let sources = [
+        "calendar=https://example.org/me.ics",
+        "place=52.52,13.41,Berlin",
+        "feeds=https://example.org/feed.xml",
+    ];
+    arguments.iter().copied().chain(sources.into_iter().flat_map(|source| ["--set", source])).collect()
+}
+
 #[tokio::test]
 async fn a_wrong_channel_can_be_corrected() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let channel = format!("[channel]\nenabled = true\ngateway_url = \"{}\"\n", gateway.url());
     let home = Home::with_config(&(engines_config(&[]) + &channel));
-    let arguments = [
-        "recipes",
-        "add",
-        "briefing",
-        "--every",
-        "daily 7:00",
-        "--set",
-        "calendar=https://example.org/me.ics",
-        "--set",
-        "place=52.52,13.41,Berlin",
-        "--set",
-        "feeds=https://example.org/feed.xml",
-    ];
+    let arguments = with_sources(&["recipes", "add", "briefing", "--every", "daily 7:00"]);
     let mut terminal = Terminal::start(&home, &arguments);
     terminal.sees("for the log only: ").await;
     terminal.line("pigeons").await;
@@ -113,22 +111,8 @@ async fn a_wrong_channel_can_be_corrected() {
 #[tokio::test]
 async fn answers_are_written_to_the_configuration() {
     let home = Home::with_config("# mine\n[server]\nport = 9000\n");
-    let arguments = [
-        "recipes",
-        "add",
-        "briefing",
-        "--yes",
-        "--json",
-        "--timezone",
-        "Europe/Berlin",
-        "--set",
-        "calendar=https://example.org/me.ics",
-        "--set",
-        "place=52.52,13.41,Berlin",
-        "--set",
-        "feeds=https://example.org/feed.xml",
-    ];
-    let ran = home.run(&arguments).await;
+    let adding = ["recipes", "add", "briefing", "--yes", "--json", "--timezone", "Europe/Berlin"];
+    let ran = home.run(&with_sources(&adding)).await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let task: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     assert_eq!(

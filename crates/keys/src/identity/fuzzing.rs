@@ -1,5 +1,5 @@
-//! Entry for the fuzz target of tokens: takes any bytes and panics if a token that nobody signed is accepted, or one whose claims are
-//! wrong.
+//! Entry for the fuzz target of tokens: takes any bytes and panics if a token without a valid signature is accepted, or one whose
+//! claims are wrong.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub fn token(bytes: &[u8]) {
         assert!(!read.is_empty(), "a set without keys is accepted");
     }
     if let Ok(text) = std::str::from_utf8(bytes) {
-        assert!(check(text, &keys, &policy, now).is_err(), "a token that nobody signed is accepted");
+        assert!(check(text, &keys, &policy, now).is_err(), "a token without a valid signature is accepted");
     }
     let signed = format!(
         "{}.{}",

@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_file_that_changes_while_it_is_read_is_refused() {
-        let nobody: fn(&File) = |_| ();
+        let nothing: fn(&File) = |_| ();
         let grows: fn(&File) = |mut file| {
             let place = file.stream_position().unwrap();
             file.seek(io::SeekFrom::End(0)).unwrap();
@@ -175,7 +175,7 @@ mod tests {
         };
         let shrinks: fn(&File) = |file| file.set_len(3).unwrap();
         let is_written: fn(&File) = |file| file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-        for (write, is_believed) in [(nobody, true), (grows, false), (shrinks, false), (is_written, false)] {
+        for (write, is_believed) in [(nothing, true), (grows, false), (shrinks, false), (is_written, false)] {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(b"some text").unwrap();
             file.rewind().unwrap();

@@ -11,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 use hob_db::DbResult;
 
 use super::vector::QuestionVector;
+use super::words::WordScore;
 use super::{vector, words as word_search};
 use crate::relevance::RelevanceFloor;
 use crate::store::{ChunkHit, MemorySnapshot};
@@ -34,8 +35,7 @@ pub(super) fn find(
     let by_meaning = vector::find(snapshot, question, count.max(LEAST_BY_MEANING), floor.similarity)?;
     let Some(by_meaning) = by_meaning else { return Ok(None) };
     let share = floor.share_beside_vectors();
-    let by_words = word_search::find(snapshot, words, count.max(LEAST_BY_WORDS), share)?;
-    let by_words = word_search::scored_by_share(snapshot, words, by_words)?;
+    let by_words = word_search::find(snapshot, words, count.max(LEAST_BY_WORDS), share, WordScore::Share)?;
     let mut fused = fuse(&[by_words, by_meaning]);
     fused.truncate(count);
     Ok(Some(fused))
@@ -54,8 +54,7 @@ pub(super) fn find_on_request(
         return Ok(Some(found));
     }
     let share = floor.share_beside_vectors();
-    let by_words = word_search::find_on_request(snapshot, words, count, share)?;
-    Ok(Some(word_search::scored_by_share(snapshot, words, by_words)?))
+    Ok(Some(word_search::find_on_request(snapshot, words, count, share, WordScore::Share)?))
 }
 
 /// The relevant chunks, and then the others.

@@ -16,6 +16,7 @@ use crate::store::{ChunkHit, MemorySnapshot, MemoryStore, StoredPassage};
 use crate::types::{MemoryBackend, MemoryError, Passage};
 use crate::word_query::WordQuery;
 use vector::QuestionVector;
+use words::WordScore;
 
 /// The most passages of a search.
 pub const MAX_PASSAGES: usize = 100;
@@ -99,9 +100,9 @@ pub async fn search(
                 }
                 (_, Some(vector), _) => vector::find(snapshot, vector, count, used.similarity)?,
                 (_, None, SearchPurpose::UserRequest) => {
-                    Some(words::find_on_request(snapshot, word_query, count, share)?)
+                    Some(words::find_on_request(snapshot, word_query, count, share, WordScore::Bm25)?)
                 }
-                (_, None, _) => Some(words::find(snapshot, word_query, count, share)?),
+                (_, None, _) => Some(words::find(snapshot, word_query, count, share, WordScore::Bm25)?),
             };
             found = hits.map(|hits| read(snapshot, &hits, word_query)).transpose()?;
             Ok(())

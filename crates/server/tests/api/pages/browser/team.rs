@@ -224,14 +224,20 @@ async fn the_limits_and_rights_of_a_key_are_changed_on_its_card() {
     assert_eq!(get(&server, "/v1/audit?limit=1", "").await.1, audit);
 }
 
-#[tokio::test]
-async fn an_answer_that_comes_late_does_not_bring_an_older_state_back() {
+/// The page in a browser, with the key `ana`.
+async fn page_with_ana() -> (TeamParts, TestServer, Browser) {
     let team = TeamParts::open();
     team.create("ana", KeyRole::Member, json!({})).await;
     let server = team.start(loopback_config()).await;
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.url("/team")).await;
     browser.shows("card-ana", "active").await;
+    (team, server, browser)
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_late_does_not_bring_an_older_state_back() {
+    let (_team, _server, browser) = page_with_ana().await;
     // The page has asked for the keys, and waits for the log.
     browser.hold_answers("GET", "v1/audit").await;
     browser.run("load()").await;
@@ -254,12 +260,7 @@ const KEEP_REQUESTS_FOR_THE_LOG: &str = "
 
 #[tokio::test]
 async fn the_focus_moves_to_the_opposite_action_also_if_a_later_load_shows_it() {
-    let team = TeamParts::open();
-    team.create("ana", KeyRole::Member, json!({})).await;
-    let server = team.start(loopback_config()).await;
-    let browser = Browser::open(Device::DESKTOP).await;
-    browser.go(&server.url("/team")).await;
-    browser.shows("card-ana", "active").await;
+    let (_team, _server, browser) = page_with_ana().await;
     // The test itself loads the keys, as the event of a change does. No other load is under way.
     until(&browser, "liveStream.isOpen").await;
     browser.run("endLive()").await;
@@ -279,12 +280,7 @@ async fn the_focus_moves_to_the_opposite_action_also_if_a_later_load_shows_it() 
 
 #[tokio::test]
 async fn the_reason_of_a_failure_stays_when_something_else_changes() {
-    let team = TeamParts::open();
-    team.create("ana", KeyRole::Member, json!({})).await;
-    let server = team.start(loopback_config()).await;
-    let browser = Browser::open(Device::DESKTOP).await;
-    browser.go(&server.url("/team")).await;
-    browser.shows("card-ana", "active").await;
+    let (_team, server, browser) = page_with_ana().await;
     browser.shows("connection", "connected").await;
     let refuse = "const real = window.fetch;
         window.fetch = (address, options) => address.endsWith('/disable')
