@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use hob_core::{Engine, EngineError, GenerateRequest, Message, Role};
@@ -124,14 +125,18 @@ fn engine_with(url: String, resend: Resend) -> OpenAiCompat {
 
 #[tokio::test]
 async fn a_request_that_meets_the_end_of_an_idle_connection_is_sent_on_a_new_one() {
-    // A request that was read is sent again only within two seconds. A busy machine may exceed them, so there are few.
-    for (closing, resend, requests) in
-        [(Closing::Unread, Resend::Never, 50), (Closing::Read, Resend::Unanswered, 3)]
-    {
+    for (closing, resend) in [(Closing::Unread, Resend::Never), (Closing::Read, Resend::Unanswered)] {
         let server = ClosingServer::start(closing, MODELS).await;
         let engine = engine_with(server.url(), resend);
-        for asked in 1..=requests {
+        let mut asked = 0;
+        while asked < 50 {
+            let begun = Instant::now();
             let models = engine.list_models().await;
+            // On a busy machine the connection may end so late that the engine could have worked on the request.
+            if models.is_err() && begun.elapsed() >= Duration::from_secs(2) {
+                continue;
+            }
+            asked += 1;
             assert_eq!(models.map(|models| models.len()).map_err(|error| error.to_string()), Ok(1));
             // Each new connection is kept, and closed when the next request comes.
             assert_eq!(server.connections(), asked, "{closing:?}");
@@ -154,7 +159,7 @@ async fn a_request_that_may_have_been_paid_for_or_was_answered_in_part_is_not_se
 /// One that answers the first request of its only connection, and is gone when the second has been read.
 #[tokio::test]
 async fn a_request_that_was_read_by_an_engine_that_is_gone_counts_as_sent() {
-    // No other program listens there afterwards.
+    // No other test gets this port when the listener is gone.
     let listener = TcpListener::bind(("127.0.0.1", free_port())).await.unwrap();
     let engine = engine_at(format!("http://{}", listener.local_addr().unwrap()));
     tokio::spawn(async move {

@@ -117,7 +117,7 @@ async fn stopping_closes_the_socket_and_starting_opens_it_again() {
     assert_eq!(gateway.connections_so_far(), 2);
 }
 
-/// Not with a paused clock: it goes on whenever a socket is waited for, so that a limit ends before the socket is ready.
+/// Not with a paused clock: it advances while the test waits for a socket, so that a time limit ends before the socket is ready.
 #[tokio::test]
 async fn a_silent_gateway_is_disconnected() {
     // It takes the connection and never says a word, not even to a ping.

@@ -5,12 +5,16 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use hob_testkit::free_port;
 use hob_testkit::tied_command;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+
+/// Long enough on a busy machine. A wait that is not over by then has failed.
+pub const WAIT_LIMIT: Duration = Duration::from_secs(240);
 
 /// An address on which nothing listens.
 pub const NOWHERE: &str = "http://127.0.0.1:9";

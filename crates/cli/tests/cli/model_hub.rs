@@ -1,6 +1,7 @@
 //! Models from the built-in list and from a model hub, Ollama's commands, and the first model of a new installation.
 
 use std::fmt::Write;
+use std::time::Instant;
 
 use hob_models::catalogue;
 use hob_testkit::repository::root;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::fakes;
-use crate::home::{Home, NOWHERE, Ran, engines_config, finish};
+use crate::home::{Home, NOWHERE, Ran, WAIT_LIMIT, engines_config, finish};
 use crate::running::Running;
 use crate::terminal::Terminal;
 
@@ -241,6 +242,19 @@ async fn a_model_that_is_not_here_is_described_and_can_be_chosen() {
     );
 }
 
+/// The models in memory, once there is one: on a busy machine, an engine may take longer to list them than Hob waits for it.
+async fn models_in_memory(home: &Home) -> Vec<Value> {
+    let started = Instant::now();
+    loop {
+        let ran = home.run(&["ps", "--json"]).await;
+        let models: Vec<Value> = serde_json::from_str(&ran.stdout).expect("JSON");
+        if !models.is_empty() {
+            return models;
+        }
+        assert!(started.elapsed() < WAIT_LIMIT, "{ran:?}");
+    }
+}
+
 #[tokio::test]
 async fn models_in_memory_are_listed_and_stopped() {
     let ollama = FakeServer::start(|request| match request.path.as_str() {
@@ -251,8 +265,7 @@ async fn models_in_memory_are_listed_and_stopped() {
     })
     .await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
-    let listed = home.run(&["ps", "--json"]).await;
-    let models: Vec<Value> = serde_json::from_str(&listed.stdout).expect("JSON");
+    let models = models_in_memory(&home).await;
     let running = models[0]["model"].as_str().expect("a name").to_owned();
     assert_eq!(models[0]["engine"], "ollama");
     let stopped = home.run(&["stop", &running]).await;
@@ -264,8 +277,7 @@ async fn models_in_memory_are_listed_and_stopped() {
 
     // A running server lists the engines that it uses, by the same names.
     let server = Running::start(&home, &[]).await;
-    let listed = home.run(&["ps", "--json"]).await.stdout;
-    let served: Vec<Value> = serde_json::from_str(&listed).expect("JSON");
+    let served = models_in_memory(&home).await;
     assert_eq!((&served[0]["engine"], &served[0]["model"]), (&models[0]["engine"], &models[0]["model"]));
     assert_eq!(server.terminate().await.code, Some(0));
 }
@@ -290,8 +302,7 @@ async fn an_embedding_model_in_the_memory_of_a_servers_engine_is_listed_with_tha
     .await;
     let home = Home::with_engines(&[("ollama", &ollama.url())]);
     let server = Running::start(&home, &[]).await;
-    let listed = home.run(&["ps", "--json"]).await.stdout;
-    let served: Vec<Value> = serde_json::from_str(&listed).expect("JSON");
+    let served = models_in_memory(&home).await;
     assert_eq!((&served[0]["engine"], &served[0]["model"]), (&json!("ollama"), &json!("all-minilm:latest")));
     assert_eq!(server.terminate().await.code, Some(0));
 }

@@ -6,11 +6,8 @@ use hob_testkit::{FakeServer, Reply};
 use rustix::process::Signal;
 
 use crate::fakes;
-use crate::home::{Home, Ran, engines_config, free_port};
+use crate::home::{Home, Ran, WAIT_LIMIT, engines_config, free_port};
 use crate::running::Running;
-
-/// Only a failure takes as long.
-const WAIT_LIMIT: Duration = Duration::from_secs(240);
 
 /// Waits until `hob` shows what is expected: on a busy machine, a program may take longer to answer than `hob` waits for it.
 pub async fn shows(home: &Home, is_expected: impl Fn(&str) -> bool) {

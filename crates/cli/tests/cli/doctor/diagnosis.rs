@@ -1,15 +1,12 @@
 //! What `hob doctor` found, read from its JSON.
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::Deserialize;
 use tokio::process::Command;
 
-use crate::home::{Home, finish};
-
-/// Only a failure takes as long.
-const WAIT_LIMIT: Duration = Duration::from_secs(240);
+use crate::home::{Home, WAIT_LIMIT, finish};
 
 #[derive(Debug, Deserialize)]
 pub struct Diagnosis {
@@ -40,7 +37,7 @@ impl Diagnosis {
         found
     }
 
-    /// Runs the doctor until it shows this: on a busy machine, an engine may take longer to answer than the doctor waits for it.
+    /// Runs the doctor until it shows this: on a busy machine, an engine or a server may take longer to answer than the doctor waits for it.
     pub async fn that_shows(home: &Home, name: &str, status: &str, words: &str) -> Self {
         let started = Instant::now();
         loop {

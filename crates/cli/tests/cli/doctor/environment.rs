@@ -41,14 +41,14 @@ async fn a_server_on_another_port_is_reported() {
     let server = Running::start(&home, &[]).await;
     let (_, port) = server.address().rsplit_once(':').expect("a port");
     let running = format!("is free for 'hob serve'; Hob is already running at http://localhost:{port}");
-    Diagnosis::of(&home).await.shows("port", "good", &running);
+    Diagnosis::that_shows(&home, "port", "good", &running).await;
     // The server keeps the address with which it started.
     change(&home, "host = \"127.0.0.1\"\nport", "host = \"0.0.0.0\"\nport");
     let access = format!("the running server answers this machine only (127.0.0.1:{port})");
-    Diagnosis::of(&home).await.shows("access", "good", &access).says_nothing_of("network");
+    Diagnosis::that_shows(&home, "access", "good", &access).await.says_nothing_of("network");
     drop(ollama);
     let sick = format!("{running}, but its engine does not answer");
-    Diagnosis::of(&home).await.shows("port", "warning", &sick);
+    Diagnosis::that_shows(&home, "port", "warning", &sick).await;
     assert_eq!(server.terminate().await.code, Some(0));
 }
 

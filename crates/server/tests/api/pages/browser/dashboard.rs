@@ -250,7 +250,7 @@ async fn a_hidden_page_sends_no_requests() {
              document.dispatchEvent(new Event('visibilitychange'));"
         )
     };
-    // In the same moment in which no request is under way that another one follows.
+    // Waits for a moment without a poll, because a poll sends two requests, one after the other.
     let hide_at_rest = format!(
         "const done = arguments[0];
         const look = () => {{

@@ -138,7 +138,7 @@ async fn a_long_stream_sends_only_the_open_block() {
 async fn slow_rendering_happens_less_often() {
     let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
-    // Words arrive with every frame for a second, and each rendering takes 40 ms.
+    // Words arrive with every frame for a second, or longer on a busy machine, and each rendering takes 40 ms.
     let watch = "
         const done = arguments[0];
         const turn = { ...newTurn(null, { text: 'Why?', attachments: [] }), answer: newAnswer() };
@@ -154,14 +154,14 @@ async fn slow_rendering_happens_less_often() {
         };
         const began = performance.now();
         const more = () => {
-            if (performance.now() - began > 1000) return end();
+            if (performance.now() - began > 1000 && pictures > 1) return end();
             message.text += 'word ';
             view.updateSoon(() => {});
             requestAnimationFrame(more);
         };
         more();";
     let pictures = browser.run_async(watch).await;
-    assert!(pictures.as_u64() >= Some(2) && pictures.as_u64() < Some(8), "pictures: {pictures}");
+    assert!(pictures.as_u64().is_some_and(|count| count < 8), "pictures: {pictures}");
 }
 
 /// Compares times of one run with each other, so that a slow machine does not matter.
