@@ -1,6 +1,8 @@
 use hob_testkit::{Closing, ClosingServer, FakeServer, Reply};
+use tokio::time::Instant;
 
 use super::*;
+use crate::wire::resend::CLOSED_WHILE_IDLE;
 
 #[test]
 fn an_endpoint_never_shows_its_key() {
@@ -39,12 +41,16 @@ async fn a_request_on_a_closed_connection_is_sent_on_a_new_one() {
     for (closing, resend) in [(Closing::Unread, Resend::Never), (Closing::Read, Resend::Unanswered)] {
         let server = ClosingServer::start(closing, "ok").await;
         let endpoint = remote(&server, resend);
-        for asked in 1..=50 {
-            assert_eq!(
-                ask(&endpoint).await.map_err(|error| error.to_string()),
-                Ok(Bytes::from("ok")),
-                "{asked}"
-            );
+        let mut asked = 0;
+        while asked < 50 {
+            let begun = Instant::now();
+            let answer = ask(&endpoint).await;
+            // On a busy machine the connection may end so late that the engine could have worked on the request.
+            if answer.is_err() && begun.elapsed() >= CLOSED_WHILE_IDLE {
+                continue;
+            }
+            asked += 1;
+            assert_eq!(answer.map_err(|error| error.to_string()), Ok(Bytes::from("ok")), "{asked}");
         }
         assert!(server.connections() >= 50);
     }
