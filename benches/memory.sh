@@ -3,7 +3,7 @@
 #
 #   ./dev bench memory                 both parts, about a quarter of an hour
 #   ./dev bench memory scale [SIZE...] only the first part, at these sizes
-#   ./dev bench memory quality         only the second
+#   ./dev bench memory quality         only the second; the figures of docs/memory.md
 #
 # Figures are also written as JSON into $HOB_CACHE/bench.
 set -euo pipefail

@@ -10,10 +10,8 @@ const MAX_SHARE_OF_SHORT: f64 = 0.5;
 /// The share that a passage must contain if vectors are searched, too. They find what is said in other words.
 const SHARE_BESIDE_VECTORS: f64 = 0.5;
 
-/// A caller that searches also gets passages with this part of the share of the best one. On the judged sets (see [`RelevanceFloor`])
-/// 0.5 finds the right passage for 0.84, 0.76 and 0.82 of the questions, which is 0.02, 0 and 0 less than without a minimum, and
-/// returns 2.6, 2.7 and 1.5 passages instead of 4.2, 3.8 and 2.4. With 0.75, it finds 0.81, 0.74 and 0.82; with 0.33, it finds as much
-/// as without a minimum, and returns 3.1, 3.3 and 2.1 passages.
+/// A caller that searches also gets passages with this part of the share of the best one. A larger part loses right passages, and a
+/// smaller one returns more that are not about the question.
 const PART_OF_BEST: f64 = 0.5;
 
 /// Of a question with one or two words, the vector says little: it is similar to any short text.
@@ -30,16 +28,13 @@ const ASSUMED_CHUNKS: u64 = 100;
 
 /// The least that makes a passage relevant; 0 for any.
 ///
-/// The default share was measured with Hob's chunks on the judged sets `known`, `held_out` and `confirming`, outside of the bench. In a
-/// search by words, recall@5 falls from 0.86, 0.76 and 0.82 to 0.67, 0.68 and 0.66, and the share of unrelated questions (those of the
-/// other sets) that get no passage rises from 0.38, 0.10 and 0.28 to 0.85, 0.53 and 0.81. What is lost are mostly questions in other words
-/// than the documents, which vectors find. That is right for passages that are added unasked; a caller that searches also gets the best of
-/// the others (`share_on_request`). All three sets were seen when it was chosen.
+/// `./dev bench memory quality` measures the defaults on the judged sets `known`, `held_out` and `confirming`: recall@5, and the share of
+/// unrelated questions (those of the other sets) that get no passage. `docs/memory.md` has the figures. All three sets were seen when the
+/// defaults were chosen.
 ///
-/// The default similarity was measured in the same way with all-MiniLM-L6-v2 in a search by words and by meaning. With 0.2, recall@5 is
-/// 0.98, 0.89 and 0.98, but only 0.35, 0.13 and 0.42 of the unrelated questions get no passage. With 0.3 it is 0.91, 0.81 and 0.82, and
-/// 0.85, 0.61 and 0.91 get none. A caller that searches gets the passages from 0.2, and with these 0.99, 0.89 and 0.98. Other models need
-/// their own minimum.
+/// Passages that are added unasked may miss some right ones, if most unrelated questions get none. A caller that searches sees what it
+/// gets, so it gets more: passages that are less similar, and the best by words (`share_on_request`). The default similarity suits
+/// all-MiniLM-L6-v2; other models need their own minimum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RelevanceFloor {
     /// The share of the question's words that a passage has, in which rare words count more.
@@ -93,9 +88,8 @@ pub(crate) fn share_on_request(share: f64, best: f64) -> f64 {
     share.min(best * PART_OF_BEST)
 }
 
-/// The weight of a word that so many of all chunks have: the rarer, the higher. A word that no chunk has is the rarest. With a lower weight
-/// for such words, more unrelated questions get passages, and hardly more of the others: with the average of the other words, 0.75, 0.37
-/// and 0.76 of the unrelated questions get none, and recall@5 is 0.68, 0.69 and 0.70.
+/// The weight of a word that so many of all chunks have: the rarer, the higher. A word that no chunk has is the rarest: what the question
+/// is about may be in no document.
 pub(crate) fn word_weight(chunks: u64, with_word: u64) -> f64 {
     let (chunks, with_word) = ((chunks.max(with_word) + ASSUMED_CHUNKS) as f64, with_word as f64);
     ((chunks - with_word + 0.5) / (with_word + 0.5)).ln_1p()

@@ -1,12 +1,14 @@
 //! How well the memory finds what answers a question: recall of the first five and the mean reciprocal rank, for the three
-//! backends and each kind of question, over the judged sets in `benches/memory`. `./dev bench memory quality` runs it; by hand:
-//! `memory_quality SETS HOME [--out FILE] [--lists FILE]`.
+//! backends and each kind of question, over the judged sets in `benches/memory`. Then the same for each kind of search, with the
+//! share of unrelated questions (those of the other two sets; the sets share no file) that get no passage. `./dev bench memory quality`
+//! runs it; by hand: `memory_quality SETS HOME [--out FILE] [--lists FILE]`.
 //!
 //! The files go through reading, chunking and the real embedding model, which is stored in HOME. `--lists` writes
 //! the results of both searches for the questions of the known set, so that another fusion can be tried. The
 //! other sets have no such lists, because they must not be used for tuning.
 
 mod judge;
+mod purposes;
 mod report;
 mod set;
 
@@ -22,8 +24,9 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use judge::{Answered, ask, listed};
-use report::Report;
-use set::{CONFIRMING, HELD_OUT, KNOWN, Set};
+use purposes::judge_purposes;
+use report::{Report, print_purposes};
+use set::{CONFIRMING, HELD_OUT, KNOWN, Question, Set};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -40,13 +43,19 @@ async fn main() -> Result<()> {
     let Arguments { sets, home, out, lists } = arguments()?;
     std::fs::create_dir_all(&home)?;
     let memory = memory(Path::new(&home))?;
+    let names = [KNOWN, HELD_OUT, CONFIRMING];
+    let sets =
+        names.iter().map(|name| Set::read(&Path::new(&sets).join(name))).collect::<Result<Vec<Set>>>()?;
     let mut reports = Vec::new();
-    for name in [KNOWN, HELD_OUT, CONFIRMING] {
-        let set = Set::read(&Path::new(&sets).join(name))?;
-        let report = judge_set(&memory, &set, lists.as_deref().filter(|_| name == KNOWN)).await?;
+    for set in &sets {
+        let others = sets.iter().filter(|other| other.name != set.name);
+        let unrelated: Vec<&Question> = others.flat_map(|other| &other.questions).collect();
+        let lists = lists.as_deref().filter(|_| set.name == KNOWN);
+        let report = judge_set(&memory, set, &unrelated, lists).await?;
         report.print();
         reports.push(report);
     }
+    print_purposes(&reports);
     if let Some(out) = out {
         write(&out, &reports)?;
     }
@@ -78,8 +87,15 @@ fn memory(home: &Path) -> Result<Arc<MemoryService>> {
     Ok(open_memory(&Config::default(), home, Databases::in_files(home).memory, wiring)?)
 }
 
-/// Indexes the files of the set, runs its questions on each backend, and removes the files again.
-async fn judge_set(memory: &MemoryService, set: &Set, lists: Option<&str>) -> Result<Report> {
+/// Indexes the files of the set, and runs its questions and the unrelated ones on each backend.
+async fn judge_set(
+    memory: &MemoryService,
+    set: &Set,
+    unrelated: &[&Question],
+    lists: Option<&str>,
+) -> Result<Report> {
+    // The files of another set, also those of a run that was interrupted, would answer the unrelated questions.
+    memory.forget_collection(CollectionName::default()).await?;
     let indexing = IndexRequest {
         backend: Some(MemoryBackend::Hybrid),
         collection: CollectionName::default(),
@@ -98,8 +114,8 @@ async fn judge_set(memory: &MemoryService, set: &Set, lists: Option<&str>) -> Re
         }
         write(file, &all)?;
     }
-    memory.forget(set.files.to_str().ok_or("the set's path is not UTF-8")?, None).await?;
-    Ok(Report::of(set, &indexed, answered))
+    let purposes = judge_purposes(memory, set, unrelated).await?;
+    Ok(Report::of(set, &indexed, answered, purposes))
 }
 
 fn write(path: &str, value: &impl Serialize) -> Result<()> {

@@ -3,7 +3,8 @@
 use hob_memory::{IndexReport, MemoryBackend};
 use serde::Serialize;
 
-use crate::judge::Answered;
+use crate::judge::{Answered, mean};
+use crate::purposes::PurposeRow;
 use crate::set::Set;
 
 /// How often the bootstrap draws the questions.
@@ -17,6 +18,7 @@ pub struct Report {
     rows: Vec<Row>,
     /// Hybrid against each of the others, over all questions.
     comparisons: Vec<Comparison>,
+    purposes: Vec<PurposeRow>,
     questions: Vec<Answered>,
 }
 
@@ -58,7 +60,7 @@ struct Comparison {
 const OTHERS: [MemoryBackend; 2] = [MemoryBackend::Sqlite, MemoryBackend::Vector];
 
 impl Report {
-    pub fn of(set: &Set, indexed: &IndexReport, questions: Vec<Answered>) -> Self {
+    pub fn of(set: &Set, indexed: &IndexReport, questions: Vec<Answered>, purposes: Vec<PurposeRow>) -> Self {
         let of_kind = |kind: &str| questions.iter().filter(|asked| asked.question.kind == kind).collect();
         let mut rows: Vec<Row> = set.kinds().into_iter().map(|kind| Row::of(kind, of_kind(kind))).collect();
         rows.push(Row::of("all", questions.iter().collect()));
@@ -69,6 +71,7 @@ impl Report {
             chunks: indexed.chunks,
             rows,
             comparisons,
+            purposes,
             questions,
         }
     }
@@ -97,6 +100,30 @@ impl Report {
         for Comparison { with, difference, low, high } in &self.comparisons {
             println!("hybrid - {}: MRR {difference:+.3} (95 %: {low:+.3} to {high:+.3})", with.as_str());
         }
+    }
+}
+
+/// Each kind of search on all sets. A cell has one figure per set, in the order of the sets, as `docs/memory.md` has them.
+pub fn print_purposes(reports: &[Report]) {
+    let Some(first) = reports.first() else { return };
+    let sets: Vec<&str> = reports.iter().map(|report| report.set.as_str()).collect();
+    println!("\nkinds of search, on {}\n", sets.join(", "));
+    println!(
+        "{:<8} {:<8} {:<16}  {:<16}  {:<16}  unrelated questions without a passage",
+        "backend", "purpose", "recall@5", "MRR", "passages"
+    );
+    for (index, PurposeRow { backend, purpose, .. }) in first.purposes.iter().enumerate() {
+        let cell = |figure: fn(&PurposeRow) -> f64| {
+            let figures = reports.iter().map(|report| format!("{:.2}", figure(&report.purposes[index])));
+            figures.collect::<Vec<_>>().join(", ")
+        };
+        println!(
+            "{backend:<8} {purpose:<8} {:<16}  {:<16}  {:<16}  {}",
+            cell(|row| row.recall_at_5),
+            cell(|row| row.mrr),
+            cell(|row| row.passages),
+            cell(|row| row.unrelated_without_passage)
+        );
     }
 }
 
@@ -137,9 +164,4 @@ fn compare(questions: &[Answered], with: MemoryBackend) -> Comparison {
     draws.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| draws[(DRAWS as f64 * share) as usize];
     Comparison { with, difference: mean(gains.iter().copied()), low: at(0.025), high: at(0.975) }
-}
-
-fn mean(numbers: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let count = numbers.len().max(1) as f64;
-    numbers.sum::<f64>() / count
 }
