@@ -204,6 +204,14 @@ pub fn broken_models(config: &Config, home: &Path) -> Vec<(String, String)> {
     models.into_iter().filter_map(|model| Some((model.id, model.problem?))).collect()
 }
 
+/// Whether this is a name of the default model, and the model is on the disk.
+pub fn is_default(config: &Config, name: &str) -> Result<bool> {
+    let Some(default) = config.default_model() else { return Ok(false) };
+    let models = LocalModels::new(config, &settings::home()?);
+    let Some(named) = models.find(name)? else { return Ok(false) };
+    Ok(models.find(default)?.is_some_and(|default| default.id == named.id))
+}
+
 /// Removes a model.
 pub fn remove(config: &Config, id: &str) -> Result<ExitCode> {
     LocalModels::new(config, &settings::home()?).remove(id)?;
