@@ -11,6 +11,7 @@ use hob_config::{Config, EngineName};
 use hob_core::Engine;
 use hob_models::CatalogueEntry;
 use hob_models::catalogue::{STARTER, is_starter};
+use hob_models::pull::PullSpecError;
 use hob_models::tuned::{KeepTuned, TuneReport};
 use hob_models::{DownloadProgress, DownloadStep, PullSpec};
 
@@ -119,7 +120,12 @@ pub fn first_vectors(network: NetworkAccess) -> FirstRun {
 
 /// Whether Hob itself downloads `name`, and from where; `None` if the name is for Ollama.
 pub async fn own_source(config: &Config, name: &str, network: NetworkAccess) -> Result<Option<PullSpec>> {
-    let Ok(spec) = name.parse::<PullSpec>() else { return Ok(None) };
+    let spec = match name.parse::<PullSpec>() {
+        Ok(spec) => spec,
+        // Ollama has no such names.
+        Err(error @ PullSpecError::FileAddress { .. }) => return Err(error.into()),
+        Err(_) => return Ok(None),
+    };
     let prefers_ollama =
         network == NetworkAccess::Online && config.engine.default != Some(EngineName::Embedded);
     let is_own = match &spec {

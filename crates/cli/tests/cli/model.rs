@@ -337,3 +337,10 @@ async fn the_default_model_is_not_deleted_without_a_question_or_a_note() {
     let mut terminal = Terminal::start(&home, &["model", "rm", "-y", "mine"]);
     assert_eq!((terminal.end().await, file.exists()), (Some(0), false), "{}", terminal.text());
 }
+
+#[tokio::test]
+async fn the_address_of_a_file_that_is_no_model_says_which_form_works() {
+    let home = Home::with_engines(&[]);
+    let ran = home.run(&["model", "pull", "https://huggingface.co/a/b/blob/v2/x.gguf"]).await;
+    assert!(ran.code == Some(1) && ran.stderr.contains("Write hf:owner/repo:file.gguf"), "{}", ran.stderr);
+}
