@@ -164,8 +164,12 @@ pub fn back_up(
             let rows = count_rows(&source)?;
             archive.start_file(file, options).map_err(|error| unwritable(error.into()))?;
             let (bytes, sha256) = File::open(&source)
+                .map_err(HashedCopyError::Read)
                 .and_then(|mut file| copy_hashed(&mut file, &mut archive))
-                .map_err(unwritable)?;
+                .map_err(|error| match error {
+                    HashedCopyError::Read(error) => BackupError::Read { path: source, source: error },
+                    HashedCopyError::Write(error) => unwritable(error),
+                })?;
             manifest.files.push(BackupFile { name: file.to_owned(), bytes, sha256, rows });
         }
         Ok(())
@@ -183,18 +187,42 @@ pub fn back_up(
     Ok(manifest)
 }
 
+/// The side on which a copy failed.
+#[derive(Debug)]
+enum HashedCopyError {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+impl HashedCopyError {
+    /// For a copy of an entry of the backup at `path` to the file `target`, which has the entry's name.
+    fn of_extraction(self, path: &Path, target: &Path) -> BackupError {
+        match self {
+            HashedCopyError::Write(source) => BackupError::Write { path: target.to_owned(), source },
+            // Errors of the ZIP library itself are about the content.
+            HashedCopyError::Read(source) if source.raw_os_error().is_some() => {
+                BackupError::Read { path: path.to_owned(), source }
+            }
+            HashedCopyError::Read(error) => {
+                let name = target.file_name().unwrap_or_default().display();
+                BackupError::Damaged { path: path.to_owned(), what: format!("{name}: {error}") }
+            }
+        }
+    }
+}
+
 /// Reads `input` to its end, and returns its length and its SHA-256.
-fn copy_hashed(input: &mut dyn Read, output: &mut dyn Write) -> io::Result<(u64, String)> {
+fn copy_hashed(input: &mut dyn Read, output: &mut dyn Write) -> Result<(u64, String), HashedCopyError> {
     let (mut hash, mut bytes) = (Sha256::new(), 0);
     let mut buffer = vec![0; 1 << 16];
     loop {
-        let count = input.read(&mut buffer)?;
+        let count = input.read(&mut buffer).map_err(HashedCopyError::Read)?;
         if count == 0 {
             let digest = hash.finalize();
             return Ok((bytes, digest.iter().map(|byte| format!("{byte:02x}")).collect()));
         }
         hash.update(&buffer[..count]);
-        output.write_all(&buffer[..count])?;
+        output.write_all(&buffer[..count]).map_err(HashedCopyError::Write)?;
         bytes += count as u64;
     }
 }
@@ -234,7 +262,7 @@ pub fn open_backup(path: &Path, scratch: &Path) -> Result<OpenedBackup, BackupEr
         // Readable by its owner only.
         let mut output = NamedTempFile::new_in(directory.path()).map_err(unwritable)?;
         let found = copy_hashed(&mut entry.by_ref().take(bytes.saturating_add(1)), &mut output)
-            .map_err(|error| damaged(format!("{name}: {error}")))?;
+            .map_err(|error| error.of_extraction(path, &target))?;
         output.as_file().sync_all().map_err(unwritable)?;
         output.persist(&target).map_err(|error| unwritable(error.error))?;
         if found != (*bytes, sha256.clone()) {

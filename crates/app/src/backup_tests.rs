@@ -178,3 +178,30 @@ fn a_file_that_cannot_be_read_is_not_called_something_else() {
     archive(&path, &[("other.txt", b"text")]);
     assert!(matches!(open_backup(&path, root.path()), Err(BackupError::NotABackup { .. })));
 }
+
+/// A disk without free space.
+struct FullDisk;
+
+impl Write for FullDisk {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_not_a_damaged_backup() {
+    let (path, target) = (Path::new("backup.zip"), Path::new("scratch/hob.db"));
+    let failed = |input: &mut dyn Read, output: &mut dyn Write| {
+        copy_hashed(input, output).expect_err("failed").of_extraction(path, target)
+    };
+    let error = failed(&mut b"text".as_slice(), &mut FullDisk);
+    assert!(matches!(&error, BackupError::Write { path, .. } if path == target), "{error}");
+    let error = failed(&mut FailingFile(|| io::Error::from_raw_os_error(5)), &mut io::sink());
+    assert!(matches!(&error, BackupError::Read { path, .. } if path == Path::new("backup.zip")), "{error}");
+    let error = failed(&mut FailingFile(|| io::Error::other("Invalid checksum")), &mut io::sink());
+    assert!(error.to_string().contains("is damaged: hob.db: Invalid checksum"), "{error}");
+}

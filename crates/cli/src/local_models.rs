@@ -11,6 +11,7 @@ use hob_config::{Config, EngineName};
 use hob_core::Engine;
 use hob_models::CatalogueEntry;
 use hob_models::catalogue::{STARTER, is_starter};
+use hob_models::pull::PullSpecError;
 use hob_models::tuned::{KeepTuned, TuneReport};
 use hob_models::{DownloadProgress, DownloadStep, PullSpec};
 
@@ -119,7 +120,12 @@ pub fn first_vectors(network: NetworkAccess) -> FirstRun {
 
 /// Whether Hob itself downloads `name`, and from where; `None` if the name is for Ollama.
 pub async fn own_source(config: &Config, name: &str, network: NetworkAccess) -> Result<Option<PullSpec>> {
-    let Ok(spec) = name.parse::<PullSpec>() else { return Ok(None) };
+    let spec = match name.parse::<PullSpec>() {
+        Ok(spec) => spec,
+        // Ollama has no such names.
+        Err(error @ PullSpecError::FileAddress { .. }) => return Err(error.into()),
+        Err(_) => return Ok(None),
+    };
     let prefers_ollama =
         network == NetworkAccess::Online && config.engine.default != Some(EngineName::Embedded);
     let is_own = match &spec {
@@ -202,6 +208,14 @@ pub fn broken_models(config: &Config, home: &Path) -> Vec<(String, String)> {
     }
     let models = models.list().unwrap_or_default();
     models.into_iter().filter_map(|model| Some((model.id, model.problem?))).collect()
+}
+
+/// Whether this is a name of the default model, and the model is on the disk.
+pub fn is_default(config: &Config, name: &str) -> Result<bool> {
+    let Some(default) = config.default_model() else { return Ok(false) };
+    let models = LocalModels::new(config, &settings::home()?);
+    let Some(named) = models.find(name)? else { return Ok(false) };
+    Ok(models.find(default)?.is_some_and(|default| default.id == named.id))
 }
 
 /// Removes a model.

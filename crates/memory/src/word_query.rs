@@ -56,6 +56,11 @@ impl WordQuery {
         &self.terms
     }
 
+    /// How many words the question has. A term of a script without spaces is often several.
+    pub(crate) fn word_count(&self) -> usize {
+        self.terms.iter().map(|term| words_in(term)).sum()
+    }
+
     /// Matches chunks with any of the words.
     pub(crate) fn any(&self) -> String {
         self.terms.join(" OR ")
@@ -93,6 +98,25 @@ fn is_empty(word: &str) -> bool {
 /// Whether it is single letters and digits, which occur in any text.
 fn is_short(word: &str) -> bool {
     word.split(' ').all(|part| part.chars().nth(1).is_none() && part.is_ascii())
+}
+
+/// The number of words in a term. Chinese and Japanese have no spaces, and most of their words have one or two characters.
+fn words_in(term: &str) -> usize {
+    let runs = term.split(|character| !is_without_spaces(character));
+    let without_spaces: usize = runs.map(|run| run.chars().count().div_ceil(2)).sum();
+    let is_other = |character: char| character.is_alphanumeric() && !is_without_spaces(character);
+    without_spaces + usize::from(term.contains(is_other))
+}
+
+/// Han characters and Hiragana. Katakana is not among them: words in it are longer, and other characters end them.
+fn is_without_spaces(character: char) -> bool {
+    matches!(character,
+        '\u{3005}'..='\u{3007}'
+        | '\u{3041}'..='\u{309f}'
+        | '\u{3400}'..='\u{4dbf}'
+        | '\u{4e00}'..='\u{9fff}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{20000}'..='\u{323af}')
 }
 
 /// At most `most` bytes of whole characters.
@@ -143,6 +167,23 @@ mod tests {
         }
         for text in ["boiler", "E17", "what is the gate code?", "水", "tell me of the boiler", "2027"] {
             assert!(has_topic(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn words_are_counted_in_scripts_without_spaces_too() {
+        for (text, words) in [
+            ("水", 1),
+            ("锅炉", 1),
+            ("ボイラー", 1),
+            ("東京タワー", 2),
+            ("锅炉的压力是多少？", 4),
+            ("ボイラーの圧力はどのくらいですか。", 7),
+            ("보일러 압력", 2),
+            ("the boiler's file.txt, caf\u{e9}", 3),
+            ("什么是 TCP/IP？", 3),
+        ] {
+            assert_eq!(WordQuery::of(text).map(|query| query.word_count()), Some(words), "{text}");
         }
     }
 

@@ -99,6 +99,9 @@ pub enum ModelCommand {
     Rm {
         /// Model name from 'hob model list'
         model: String,
+        /// Do not ask for confirmation, which the default model needs
+        #[arg(short, long)]
+        yes: bool,
     },
     /// Find the weight format that runs a model fastest on this machine
     #[command(after_help = examples! {

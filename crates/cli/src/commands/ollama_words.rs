@@ -45,7 +45,7 @@ pub fn run(word: OllamaWord, verbose: u8) -> Result<ExitCode> {
             "'hob stop MODEL' removes a model from memory. To stop the server, press Ctrl-C where 'hob serve' runs, or use \
              'hob service stop' for a service."
         ),
-        OllamaWord::Rm { model } => model::run(ModelCommand::Rm { model }),
+        OllamaWord::Rm { model } => model::run(ModelCommand::Rm { model, yes: false }),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hob_app::{App, AppOptions};
-use hob_config::{Config, EngineName, RouterName};
+use hob_config::{Config, EngineConfig, EngineName, RouterName};
 use hob_core::model::AUTO;
 use hob_engines::selection::SelectionReason;
 use hob_net::{BindAddress, is_own_address};
@@ -75,7 +75,6 @@ pub fn with_answers(
     work: impl AsyncFnOnce(&AnswerProvider<'_>, &mut Signals) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
     let home = settings::home()?;
-    let mut config = config.clone();
     block_on(async {
         let mut signals = Signals::listen().context("cannot listen for signals")?;
         let server = tokio::select! {
@@ -85,18 +84,8 @@ pub fn with_answers(
         if let Some(server) = server {
             return work(&AnswerProvider::Server(server), &mut signals).await;
         }
-        if let Some(engine) = choice.engine {
-            let is_other = tokio::select! {
-                is_other = is_another_program(engine, &config) => is_other,
-                stop = signals.next() => return Ok(stop.exit_code()),
-            };
-            if is_other {
-                // This process does not listen. No engine has this port, so none is taken for Hob.
-                config.server.port = 0;
-            }
-        }
-        let app = match open(&config, &home, wishes, &mut signals).await? {
-            Ok(app) => app,
+        let (app, config) = match open(config, &home, wishes, &mut signals).await? {
+            Ok(opened) => opened,
             Err(stop) => return Ok(stop.exit_code()),
         };
         note_fallback(&app, &config);
@@ -139,11 +128,25 @@ async fn server_that_answers(home: &Path, choice: &ServerChoice<'_>) -> Option<S
     }
 }
 
-/// Whether the engine is configured at the address of `hob serve`, and another program listens there: vLLM has the same default port.
-async fn is_another_program(engine: EngineName, config: &Config) -> bool {
+/// The settings that the app is opened with. If a chosen engine is configured at the address of `hob serve`, and another program listens
+/// there, that program is the engine: vLLM has the same default port. `hob serve` itself has found the address free before.
+async fn with_engine_at_own_address(config: &Config, only: Option<EngineName>) -> Config {
+    let mut config = config.clone();
     let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
-    config.engine.addresses(engine).iter().any(|address| is_own_address(address, &bind))
-        && probe(&bind.host, bind.port).await == ServerProbe::OtherProgram
+    let EngineConfig { default, pool, .. } = &config.engine;
+    let chosen: Vec<EngineName> = match only {
+        Some(engine) => vec![engine],
+        None if config.engine.is_chosen() => default.iter().chain(pool).copied().collect(),
+        None => Vec::new(),
+    };
+    let is_there = |engine: EngineName| {
+        config.engine.addresses(engine).iter().any(|address| is_own_address(address, &bind))
+    };
+    if chosen.into_iter().any(is_there) && probe(&bind.host, bind.port).await == ServerProbe::OtherProgram {
+        // No engine has this port, so none is taken for Hob.
+        config.server.port = 0;
+    }
+    config
 }
 
 /// Notes that another engine than the configured one answers.
@@ -168,7 +171,7 @@ pub fn with_app(
     block_on(async {
         let mut signals = Signals::listen().context("cannot listen for signals")?;
         let app = match open(config, &home, wishes, &mut signals).await? {
-            Ok(app) => app,
+            Ok((app, _)) => app,
             Err(stop) => return Ok(stop.exit_code()),
         };
         let outcome = work(&app, &mut signals).await;
@@ -176,16 +179,21 @@ pub fn with_app(
     })
 }
 
-/// The opened app, or the signal that ended the wait.
+/// The opened app and its settings, or the signal that ended the wait.
 async fn open(
     config: &Config,
     home: &Path,
     wishes: &AppOptions,
     signals: &mut Signals,
-) -> Result<Result<App, StopSignal>> {
+) -> Result<Result<(App, Config), StopSignal>> {
     let _waiting = Spinner::start("looking for an engine");
+    let opening = Box::pin(async {
+        let config = with_engine_at_own_address(config, wishes.engine).await;
+        let app = Box::pin(App::open(&config, home, wishes)).await?;
+        anyhow::Ok((app, config))
+    });
     tokio::select! {
-        opened = App::open(config, home, wishes) => Ok(Ok(opened?)),
+        opened = opening => Ok(Ok(opened?)),
         stop = signals.next() => Ok(Err(stop)),
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::fakes;
 use crate::home::{Home, NOWHERE, Ran, engines_config};
+use crate::terminal::Terminal;
 
 async fn two_engines() -> (FakeServer, FakeServer, Home) {
     let (ollama, vllm) = (fakes::ollama().await, fakes::vllm().await);
@@ -302,4 +303,44 @@ async fn an_interrupted_tuning_leaves_no_files() {
         assert_eq!(ran, Ran { code: Some(code), stdout: String::new(), stderr: said.to_owned() });
         assert!(!work.exists(), "{signal:?}");
     }
+}
+
+#[tokio::test]
+async fn the_default_model_is_not_deleted_without_a_question_or_a_note() {
+    let config = format!("{}[intelligence]\ndefault_model = \"mine\"\n", engines_config(&[]));
+    let home = Home::with_config(&config);
+    let directory = home.directory().join("models");
+    std::fs::create_dir(&directory).expect("a directory");
+    let put = |name: &str| {
+        let file = directory.join(format!("{name}.gguf"));
+        std::fs::write(&file, "GGUF, but no more").expect("written");
+        file
+    };
+    let note = "mine was the default model. Choose another one: hob model use NAME\n";
+
+    let file = put("mine");
+    let ran = home.run(&["model", "rm", "mine"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "Deleted mine.\n"), "{}", ran.stderr);
+    assert!(ran.stderr.contains(note) && !file.exists(), "{}", ran.stderr);
+    put("other");
+    let ran = home.run(&["model", "rm", "other"]).await;
+    assert!(ran.code == Some(0) && !ran.stderr.contains("default"), "{}", ran.stderr);
+
+    put("mine");
+    for (answer, is_kept) in [("n", true), ("y", false)] {
+        let mut terminal = Terminal::start(&home, &["model", "rm", "mine"]);
+        terminal.sees("mine is the default model. Delete it? [y/N] ").await;
+        terminal.line(answer).await;
+        assert_eq!((terminal.end().await, file.exists()), (Some(0), is_kept), "{}", terminal.text());
+    }
+    put("mine");
+    let mut terminal = Terminal::start(&home, &["model", "rm", "-y", "mine"]);
+    assert_eq!((terminal.end().await, file.exists()), (Some(0), false), "{}", terminal.text());
+}
+
+#[tokio::test]
+async fn the_address_of_a_file_that_is_no_model_says_which_form_works() {
+    let home = Home::with_engines(&[]);
+    let ran = home.run(&["model", "pull", "https://huggingface.co/a/b/blob/v2/x.gguf"]).await;
+    assert!(ran.code == Some(1) && ran.stderr.contains("Write hf:owner/repo:file.gguf"), "{}", ran.stderr);
 }

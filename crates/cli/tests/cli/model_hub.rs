@@ -106,7 +106,9 @@ async fn a_short_name_works_without_ollama_from_the_download_to_the_end() {
     let asked = home.run(&["run", "qwen3", "Say", "hello."]).await;
     assert!(asked.code == Some(0) && !asked.stdout.is_empty(), "{}", asked.stderr);
 
-    assert_eq!(home.run(&["rm", "qwen3:8b"]).await.stdout, "Deleted qwen3:8b.\n");
+    let removed = home.run(&["rm", "qwen3:8b"]).await;
+    assert_eq!(removed.stdout, "Deleted qwen3:8b.\n");
+    assert!(removed.stderr.contains("qwen3:8b was the default model."), "{}", removed.stderr);
     let gone = home.run(&["run", "qwen3:8b", "Hello"]).await;
     assert_eq!(gone.code, Some(1));
     insta::assert_snapshot!(gone.stderr, @"error: no engine has the model 'qwen3:8b'. Download it with 'hob model pull qwen3:8b' (about 4.7 GB, licence apache-2.0).");

@@ -84,11 +84,17 @@ async fn a_configuration_without_engines_still_answers() {
 
 /// vLLM has the same default port as Hob.
 #[tokio::test]
-async fn a_given_engine_at_hobs_address_is_used_if_it_is_another_program() {
+async fn a_chosen_engine_at_hobs_address_is_used_if_it_is_another_program() {
     let vllm = fakes::vllm().await;
+    // It is the default engine.
     let config = engines_config(&[("vllm", &vllm.url())]);
     let port = format!("[server]\nport = {}\n", vllm.address().port());
     let home = Home::with_config(&config.replace("[server]\n", &port));
-    let ran = home.run(&["ask", "-e", "vllm", "Hello"]).await;
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    for options in [&["-e", "vllm"][..], &[]] {
+        vllm.forget();
+        let ran = home.run(&[&["ask", "--offline"][..], options, &["Hello"]].concat()).await;
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let asked = vllm.requests().iter().any(|request| request.path == "/v1/chat/completions");
+        assert!(asked, "{options:?}");
+    }
 }

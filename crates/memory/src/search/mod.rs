@@ -76,11 +76,7 @@ pub async fn search(
         }
     };
     let terms = word_query.as_ref().map_or(0, |query| query.terms().len());
-    let similarity = match purpose {
-        SearchPurpose::Context => floor.similarity_to(terms),
-        SearchPurpose::UserRequest | SearchPurpose::AllPassages => floor.similarity_on_request(terms),
-    };
-    let floor = RelevanceFloor { similarity, ..floor };
+    let floor = floor_for(floor, word_query.as_ref(), purpose);
     let store = Arc::clone(store);
     blocking(move || {
         let mut found = None;
@@ -112,6 +108,16 @@ pub async fn search(
         found.ok_or_else(|| MemoryError::NoVectors { model: model() })
     })
     .await?
+}
+
+/// The floor with the similarity that this question requires.
+fn floor_for(floor: RelevanceFloor, query: Option<&WordQuery>, purpose: SearchPurpose) -> RelevanceFloor {
+    let words = query.map_or(0, WordQuery::word_count);
+    let similarity = match purpose {
+        SearchPurpose::Context => floor.similarity_to(words),
+        SearchPurpose::UserRequest | SearchPurpose::AllPassages => floor.similarity_on_request(words),
+    };
+    RelevanceFloor { similarity, ..floor }
 }
 
 fn read(

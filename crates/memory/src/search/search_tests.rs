@@ -61,6 +61,17 @@ fn context_has_no_passage_for_a_question_about_something_else(new: NewMemory) {
     assert_eq!(context(&memory, "bread"), [BREAD]);
 }
 
+#[test]
+fn a_sentence_without_spaces_is_not_a_short_question() {
+    let similarity = |question: &str| {
+        let query = WordQuery::of(question);
+        floor_for(RelevanceFloor::default(), query.as_ref(), SearchPurpose::Context).similarity
+    };
+    assert_eq!(similarity("锅炉的压力是多少？"), similarity("What is the pressure of our old boiler?"));
+    assert_eq!(similarity("锅炉"), similarity("boiler"));
+    assert!(similarity("锅炉的压力是多少？") < similarity("锅炉"));
+}
+
 fn passages_with_much_less_than_the_best_one_are_not_found(new: NewMemory) {
     let heating = "The boiler was serviced, and the gauge shows the pressure.";
     let railway = "The gauge of the railway is broad.";

@@ -17,16 +17,19 @@ use crate::limits::body::BodyReader;
 use crate::limits::body_limit::{BodyPermit, SMALL_BODY};
 use crate::limits::peer_share::PeerKey;
 
-/// Waits for the memory of `count` vectors, all as long as the first of those that are made. `None` if they are small, and not
-/// counted.
+/// The memory of `count` vectors, all as long as the first of those that are made.
+pub(crate) fn memory_of(count: usize, made: &[Vec<f32>]) -> usize {
+    let length = made.first().map_or(0, Vec::len);
+    count.saturating_mul(length).saturating_mul(size_of::<f32>())
+}
+
+/// Waits for this much memory. `None` if it is little, and not counted. Release the body of the request before: a request that
+/// kept it while it waits for more could wait for another that does the same.
 pub(crate) async fn room(
     bodies: &BodyReader,
     peer: Option<PeerKey>,
-    count: usize,
-    made: &[Vec<f32>],
+    bytes: usize,
 ) -> ApiResult<Option<BodyPermit>> {
-    let length = made.first().map_or(0, Vec::len);
-    let bytes = count.saturating_mul(length).saturating_mul(size_of::<f32>());
     match bytes <= SMALL_BODY {
         true => Ok(None),
         // Boxed, because only large answers need it.
@@ -95,7 +98,7 @@ mod tests {
         let bodies = BodyReader::new(&config);
         let first = [vec![0.0; 512]];
         let answer = async || {
-            let permit = room(&bodies, None, 1024, &first).await?.unwrap_or_default();
+            let permit = room(&bodies, None, memory_of(1024, &first)).await?.unwrap_or_default();
             let write = |_, _, _: &mut Vec<u8>| {};
             Ok::<_, ApiError>(in_pieces(&json!([]), "list", Vec::new(), write, permit))
         };
@@ -105,7 +108,8 @@ mod tests {
             assert!(unsent.len() <= 16, "sixteen of the largest fit");
         }
         assert_eq!(unsent.len(), 16);
-        assert!(room(&bodies, None, 512, &first).await.unwrap().is_none(), "small ones are not counted");
+        let small = room(&bodies, None, memory_of(512, &first)).await.unwrap();
+        assert!(small.is_none(), "small ones are not counted");
         unsent.pop();
         assert!(answer().await.is_ok());
     }

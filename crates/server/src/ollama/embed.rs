@@ -17,7 +17,7 @@ use super::options::WireOptions;
 use super::settings::{Purpose, says_nothing};
 use super::{chat, model_name, respond};
 use crate::answer::stream::StreamClient;
-use crate::answer::vectors::{in_pieces, room};
+use crate::answer::vectors::{in_pieces, memory_of, room};
 use crate::answer::{self, Received, new_id};
 use crate::error::{ApiError, ApiResult};
 use crate::json::{check_model_name, over_budget, push_json, read};
@@ -156,9 +156,8 @@ async fn embed(
     let count = request.inputs.len();
     if count <= EMBEDDING_INPUTS {
         let embeddings = state.system.embed(request, caller).await?;
-        // A request that kept its body while it waits for more could wait for another that does the same.
         client.release_body();
-        let permit = room(&state.body_reader, peer, count, &embeddings.vectors).await?;
+        let permit = room(&state.body_reader, peer, memory_of(count, &embeddings.vectors)).await?;
         return Ok(CountedVectors { embeddings, permit });
     }
     let texts = request.inputs.texts().unwrap_or_default();
@@ -170,12 +169,19 @@ async fn embed(
     };
     let (first, rest) = texts.split_at(EMBEDDING_INPUTS);
     let mut all = state.system.embed(part(first), caller).await?;
-    let permit = room(&state.body_reader, peer, count, &all.vectors).await?;
+    let of_vectors = memory_of(count, &all.vectors);
+    let of_texts: usize = texts.iter().map(String::len).sum();
+    // The texts are still needed, so they are counted again, together with the vectors.
+    client.release_body();
+    let mut permit = room(&state.body_reader, peer, of_vectors.saturating_add(of_texts)).await?;
     for texts in rest.chunks(EMBEDDING_INPUTS) {
         let more = state.system.embed(part(texts), caller).await?;
         all.vectors.extend(more.vectors);
         all.prompt_tokens = all.prompt_tokens.zip(more.prompt_tokens).map(|(all, more)| all + more);
         all.load_time = all.load_time.or(more.load_time);
+    }
+    if let Some(permit) = &mut permit {
+        permit.shrink_to(of_vectors);
     }
     Ok(CountedVectors { embeddings: all, permit })
 }

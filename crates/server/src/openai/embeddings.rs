@@ -31,10 +31,9 @@ async fn answer(state: &ServerState, request: Request) -> ApiResult<Response> {
     let end_user = user.map(Arc::from);
     let caller = Caller { agent: AgentPreference::None, end_user, ..caller };
     let embeddings = state.system.embed(request, &caller).await?;
-    // A request that kept its body while it waits for more could wait for another that does the same.
     client.release_body();
     let made = &embeddings.vectors;
-    let permit = vectors::room(&state.body_reader, peer, made.len(), made).await?;
+    let permit = vectors::room(&state.body_reader, peer, vectors::memory_of(made.len(), made)).await?;
     drop(client);
     let is_cut = embeddings.cut != Cut::NONE;
     let response = match permit {

@@ -5,6 +5,7 @@ mod entry_info;
 mod info;
 mod list;
 mod pull;
+mod remove;
 mod search;
 mod use_model;
 
@@ -41,12 +42,7 @@ pub fn run(command: ModelCommand) -> Result<ExitCode> {
         ModelCommand::Info { model, json } => block_on(info::run(&config, &model, json.into())),
         ModelCommand::Pull { model, offline } => block_on(download(&config, &model, offline.into())),
         ModelCommand::Use { model } => block_on(use_model::run(&config, &model)),
-        ModelCommand::Rm { model } => {
-            let code = local_models::remove(&config, &model)?;
-            audit::note(&settings::databases(&config)?, "model.delete", &model);
-            tell_servers(ChangedPart::Models);
-            Ok(code)
-        }
+        ModelCommand::Rm { model, yes } => remove::run(&config, &model, yes.into()),
         ModelCommand::Tune { model, always } => block_on(local_models::tune(&config, &model, always)),
     }
 }

@@ -45,6 +45,7 @@ pub(super) fn overridden(args: &ServeArgs) -> BTreeMap<&'static str, Value> {
         AgentChoice::None => "",
     });
     let values = [
+        ("engine.default", args.engine.map(|engine| Value::from(engine.as_str()))),
         ("server.host", host.map(Value::from)),
         ("server.port", args.port.map(Value::from)),
         ("server.model", model.map(Value::from)),
@@ -90,6 +91,7 @@ mod tests {
             offline: false,
         };
         let shown = [
+            ("engine.default", Value::from("vllm")),
             ("server.agent", Value::from("")),
             ("server.host", Value::from("::1")),
             ("server.port", Value::from(9000)),

@@ -2,15 +2,22 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use futures::future::join_all;
 use hob_app::AskService;
-use hob_core::{EmbedInputs, EmbedRequest, Engine, Overlong};
+use hob_config::ServerConfig;
+use hob_core::{
+    Cut, EmbedInputs, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation,
+    GenerationStream, ModelInfo, Overlong,
+};
 use hob_memory::Embedder;
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
+use tokio::sync::Barrier;
 
 use super::{object, post, server, timeless, warnings};
-use crate::fixtures::loopback_config;
-use crate::support::{TestServer, plain_parts};
+use crate::fixtures::{loopback_config, parts_reached_from_network};
+use crate::support::{TestServer, WAIT_LIMIT, plain_parts};
 
 fn engine() -> ScriptedEngine {
     ScriptedEngine::saying(&["hi"]).with_embedding_models(&["e"])
@@ -82,6 +89,69 @@ async fn many_texts_are_embedded_in_parts_and_answered_at_once() {
         assert_eq!(*vector, vectors[number % 7], "{number}");
     }
     assert_ne!(vectors[0], vectors[1]);
+}
+
+/// An engine with long vectors. Its answers to the first parts of several requests come at the same time.
+struct LongVectors {
+    scripted: ScriptedEngine,
+    first_parts: Barrier,
+}
+
+#[async_trait]
+impl Engine for LongVectors {
+    fn key(&self) -> &str {
+        "long"
+    }
+
+    fn address(&self) -> &str {
+        ""
+    }
+
+    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
+        self.scripted.generate(request).await
+    }
+
+    async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
+        self.scripted.stream(request).await
+    }
+
+    async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        let count = request.inputs.len();
+        if count == 2_048 {
+            self.first_parts.wait().await;
+        }
+        Ok(Embeddings {
+            model: request.model.clone(),
+            vectors: vec![vec![1.0; 132]; count],
+            prompt_tokens: None,
+            cut: Cut::NONE,
+            load_time: None,
+        })
+    }
+
+    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        self.scripted.list_models().await
+    }
+
+    async fn health(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn large_requests_in_parts_do_not_wait_for_each_other() {
+    // The bodies of four requests take nearly all that one address can use. The vectors of none of them fit into the rest.
+    const REQUESTS: usize = 4;
+    let engine = LongVectors { scripted: engine(), first_parts: Barrier::new(REQUESTS) };
+    let config = ServerConfig { max_body_mb: 2, queue_timeout: WAIT_LIMIT, ..ServerConfig::default() };
+    let system = Arc::new(AskService::new(plain_parts(Arc::new(engine))));
+    let server = parts_reached_from_network(system, config).await;
+    let body = json!({ "model": "e", "input": vec!["x".repeat(1_000); 2_049] });
+    let answers = join_all((0..REQUESTS).map(|_| async {
+        let (status, answer) = object(post(&server, "/api/embed", &body).await).await;
+        (status, answer["embeddings"].as_array().map(Vec::len))
+    }));
+    assert_eq!(answers.await, [(200, Some(2_049)); REQUESTS]);
 }
 
 #[tokio::test]
