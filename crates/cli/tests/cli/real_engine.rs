@@ -32,10 +32,9 @@ async fn the_official_client_works_with_a_real_engine() {
     official_client(&server, &[ALIAS]).await;
 
     // llama.cpp's server closes a connection on which a request for a whole answer follows a stream.
-    for question in
-        [QUESTION.replace("\"model\"", "\"stream\": true, \"model\""), QUESTION.to_owned()].repeat(3)
-    {
-        let answer = chat(server.address(), &question).await.all().await;
+    let streamed = QUESTION.replace("\"model\"", "\"stream\": true, \"model\"");
+    for question in [streamed.as_str(), QUESTION].repeat(3) {
+        let answer = chat(server.address(), question).await.all().await;
         assert!(answer.starts_with("HTTP/1.1 200") && !answer.contains("\"error\""), "{answer}");
     }
 
