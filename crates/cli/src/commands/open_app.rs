@@ -32,6 +32,15 @@ pub fn open_options(engine: Option<EngineName>, network: NetworkAccess) -> AppOp
     AppOptions { engine, first_run, offer, reader: memory::reader(), ..AppOptions::default() }
 }
 
+/// What this process does at the address of `hob serve`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServeAddressUse {
+    /// It listens there, so that an engine at this address would be Hob itself.
+    Listens,
+    /// Another program may listen there, and be an engine.
+    None,
+}
+
 /// Which server may answer.
 pub struct ServerChoice<'a> {
     pub engine: Option<EngineName>,
@@ -84,7 +93,7 @@ pub fn with_answers(
         if let Some(server) = server {
             return work(&AnswerProvider::Server(server), &mut signals).await;
         }
-        let (app, config) = match open(config, &home, wishes, &mut signals).await? {
+        let (app, config) = match open(config, &home, wishes, ServeAddressUse::None, &mut signals).await? {
             Ok(opened) => opened,
             Err(stop) => return Ok(stop.exit_code()),
         };
@@ -128,8 +137,8 @@ async fn server_that_answers(home: &Path, choice: &ServerChoice<'_>) -> Option<S
     }
 }
 
-/// The settings that the app is opened with. If a chosen engine is configured at the address of `hob serve`, and another program listens
-/// there, that program is the engine: vLLM has the same default port. `hob serve` itself has found the address free before.
+/// The settings that the app of a process that does not listen is opened with. If a chosen engine is configured at the address of
+/// `hob serve`, and another program listens there, that program is the engine: vLLM has the same default port.
 async fn with_engine_at_own_address(config: &Config, only: Option<EngineName>) -> Config {
     let mut config = config.clone();
     let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
@@ -165,12 +174,13 @@ fn note_fallback(app: &App, config: &Config) {
 pub fn with_app(
     config: &Config,
     wishes: &AppOptions,
+    address: ServeAddressUse,
     work: impl AsyncFnOnce(&App, &mut Signals) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
     let home = settings::home()?;
     block_on(async {
         let mut signals = Signals::listen().context("cannot listen for signals")?;
-        let app = match open(config, &home, wishes, &mut signals).await? {
+        let app = match open(config, &home, wishes, address, &mut signals).await? {
             Ok((app, _)) => app,
             Err(stop) => return Ok(stop.exit_code()),
         };
@@ -184,11 +194,15 @@ async fn open(
     config: &Config,
     home: &Path,
     wishes: &AppOptions,
+    address: ServeAddressUse,
     signals: &mut Signals,
 ) -> Result<Result<(App, Config), StopSignal>> {
     let _waiting = Spinner::start("looking for an engine");
     let opening = Box::pin(async {
-        let config = with_engine_at_own_address(config, wishes.engine).await;
+        let config = match address {
+            ServeAddressUse::Listens => config.clone(),
+            ServeAddressUse::None => with_engine_at_own_address(config, wishes.engine).await,
+        };
         let app = Box::pin(App::open(&config, home, wishes)).await?;
         anyhow::Ok((app, config))
     });
