@@ -199,13 +199,9 @@ impl HashedCopyError {
     fn of_extraction(self, path: &Path, target: &Path) -> BackupError {
         match self {
             HashedCopyError::Write(source) => BackupError::Write { path: target.to_owned(), source },
-            // Errors of the ZIP library itself are about the content.
-            HashedCopyError::Read(source) if source.raw_os_error().is_some() => {
-                BackupError::Read { path: path.to_owned(), source }
-            }
             HashedCopyError::Read(error) => {
-                let name = target.file_name().unwrap_or_default().display();
-                BackupError::Damaged { path: path.to_owned(), what: format!("{name}: {error}") }
+                let name = target.file_name().unwrap_or_default();
+                unread_entry(error.into(), path, &name.to_string_lossy())
             }
         }
     }
@@ -256,7 +252,7 @@ pub fn open_backup(path: &Path, scratch: &Path) -> Result<OpenedBackup, BackupEr
         if !FILES.contains(&name.as_str()) {
             return Err(BackupError::Newer { path: path.to_owned(), hob: manifest.hob.clone() });
         }
-        let mut entry = archive.by_name(name).map_err(|error| damaged(format!("{name}: {error}")))?;
+        let mut entry = archive.by_name(name).map_err(|error| unread_entry(error, path, name))?;
         let target = directory.path().join(name);
         let unwritable = |source| BackupError::Write { path: target.clone(), source };
         // Readable by its owner only.
@@ -287,14 +283,24 @@ pub fn open_backup(path: &Path, scratch: &Path) -> Result<OpenedBackup, BackupEr
 fn not_opened(error: ZipError, path: &Path) -> BackupError {
     let path = path.to_owned();
     match error {
-        // Errors of the ZIP library itself are about the content, and so is a place that no file can have.
-        ZipError::Io(source)
-            if source.raw_os_error().is_some() && source.kind() != io::ErrorKind::InvalidInput =>
-        {
-            BackupError::Read { path, source }
-        }
+        ZipError::Io(source) if is_of_system(&source) => BackupError::Read { path, source },
         _ => BackupError::NotABackup { path },
     }
+}
+
+/// An entry that the system cannot read may still be whole.
+fn unread_entry(error: ZipError, path: &Path, name: &str) -> BackupError {
+    let path = path.to_owned();
+    match error {
+        ZipError::Io(source) if is_of_system(&source) => BackupError::Read { path, source },
+        ZipError::Io(error) => BackupError::Damaged { path, what: format!("{name}: {error}") },
+        error => BackupError::Damaged { path, what: format!("{name}: {error}") },
+    }
+}
+
+/// Errors of the ZIP library itself are about the content, and so is a place that no file can have.
+fn is_of_system(error: &io::Error) -> bool {
+    error.raw_os_error().is_some() && error.kind() != io::ErrorKind::InvalidInput
 }
 
 /// Without it, two restores at once would mix two backups, and remove each other's temporary directory.
@@ -320,7 +326,8 @@ fn read_manifest(archive: &mut ZipArchive<File>, path: &Path) -> Result<BackupMa
     let damaged = |what: String| BackupError::Damaged { path: path.to_owned(), what };
     let entry = archive.by_name(MANIFEST).map_err(|error| not_opened(error, path))?;
     let mut text = String::new();
-    entry.take(MAX_MANIFEST).read_to_string(&mut text).map_err(|error| damaged(error.to_string()))?;
+    let read = entry.take(MAX_MANIFEST).read_to_string(&mut text);
+    read.map_err(|error| unread_entry(error.into(), path, MANIFEST))?;
     let value: serde_json::Value =
         serde_json::from_str(&text).map_err(|error| damaged(format!("{MANIFEST}: {error}")))?;
     if value["format"].as_u64().is_none_or(|format| format > u64::from(FORMAT)) {

@@ -204,4 +204,8 @@ fn a_full_disk_is_not_a_damaged_backup() {
     assert!(matches!(&error, BackupError::Read { path, .. } if path == Path::new("backup.zip")), "{error}");
     let error = failed(&mut FailingFile(|| io::Error::other("Invalid checksum")), &mut io::sink());
     assert!(error.to_string().contains("is damaged: hob.db: Invalid checksum"), "{error}");
+
+    let unread = |error: io::Error| unread_entry(error.into(), path, MANIFEST);
+    assert!(matches!(unread(io::Error::from_raw_os_error(5)), BackupError::Read { .. }));
+    assert!(matches!(unread(io::Error::other("Invalid checksum")), BackupError::Damaged { .. }));
 }
