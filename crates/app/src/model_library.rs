@@ -282,6 +282,8 @@ fn source(name: &str, has_files: bool, has_ollama: bool) -> Result<LibrarySource
     let spec: Result<PullSpec, PullSpecError> = ours.parse();
     match spec {
         Ok(spec) if has_files && is_pulled_by_hob(&spec, ours, has_ollama) => Ok(LibrarySource::Files(spec)),
+        // Ollama has no such names.
+        Err(error @ PullSpecError::FileAddress { .. }) if has_files => Err(Some(error.into())),
         _ if has_ollama => Ok(LibrarySource::Ollama(name.to_owned())),
         _ if !has_files => Err(None),
         Ok(_) => Err(Some(LibraryError::LocalPath { name: name.to_owned() })),
@@ -377,9 +379,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_downloaded_says_why() {
-        let why = |name: &str, has_files| {
-            source(name, has_files, false).expect_err("refused").map(|error| error.to_string())
+        let refused = |name: &str, has_files, has_ollama| {
+            source(name, has_files, has_ollama).expect_err("refused").map(|error| error.to_string())
         };
+        let why = |name: &str, has_files| refused(name, has_files, false);
         assert_eq!(why("qwen3:8b", false), None);
         assert_eq!(
             why("/etc/passwd.gguf", true).as_deref(),
@@ -388,6 +391,8 @@ mod tests {
             )
         );
         assert!(why("qwen9:8b", true).is_some_and(|message| message.contains("is not in the built-in list")));
+        let of_file = refused("https://huggingface.co/a/b/blob/v2/x.gguf", true, true);
+        assert!(of_file.is_some_and(|message| message.contains("Write hf:owner/repo:file.gguf")));
     }
 
     #[test]
