@@ -136,6 +136,7 @@ async function deleteModel(model) {
 // --- search ---
 
 let searched = 0; // the number of the last search
+let isAsked = false; // whether the user waits for a result
 
 function fitLine(found) {
   if (found.fits === null) return "";
@@ -177,11 +178,14 @@ async function search() {
     `${machine.disk_free === null ? "" : ` and ${size(machine.disk_free)} of free disk`}. Memory and speed are estimates.`);
   fill("found", data.map(foundCard));
   $("found-none").hidden = data.length > 0;
-  if (query !== "") say(plural(data.length, "model", "models"));
+  // The search after a download must not replace what was said meanwhile.
+  if (isAsked && query !== "") say(plural(data.length, "model", "models"));
+  isAsked = false;
 }
 
 $("search-form").addEventListener("submit", (event) => {
   event.preventDefault();
+  isAsked = true;
   search();
 });
 
