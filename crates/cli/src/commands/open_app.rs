@@ -36,6 +36,7 @@ pub fn open_options(engine: Option<EngineName>, network: NetworkAccess) -> AppOp
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServeAddressUse {
     /// It listens there, so that an engine at this address would be Hob itself.
+    #[cfg(feature = "server")]
     Listens,
     /// Another program may listen there, and be an engine.
     None,
@@ -200,6 +201,7 @@ async fn open(
     let _waiting = Spinner::start("looking for an engine");
     let opening = Box::pin(async {
         let config = match address {
+            #[cfg(feature = "server")]
             ServeAddressUse::Listens => config.clone(),
             ServeAddressUse::None => with_engine_at_own_address(config, wishes.engine).await,
         };
