@@ -171,6 +171,9 @@ async function search() {
   const answer = await askServer(`v1/model-files/search?query=${encodeURIComponent(query)}`);
   // A later search is under way.
   if (number !== searched) return;
+  // The search after a download must not replace what was said meanwhile.
+  const isAnnounced = isAsked && query !== "";
+  isAsked = false;
   if (answer?.status !== 200 || answer.body === null) return put("search-fault", problem(answer));
   const { data, machine, message } = answer.body;
   put("search-fault", message ? `The model hub has no results: ${message}` : "");
@@ -178,9 +181,7 @@ async function search() {
     `${machine.disk_free === null ? "" : ` and ${size(machine.disk_free)} of free disk`}. Memory and speed are estimates.`);
   fill("found", data.map(foundCard));
   $("found-none").hidden = data.length > 0;
-  // The search after a download must not replace what was said meanwhile.
-  if (isAsked && query !== "") say(plural(data.length, "model", "models"));
-  isAsked = false;
+  if (isAnnounced) say(plural(data.length, "model", "models"));
 }
 
 $("search-form").addEventListener("submit", (event) => {

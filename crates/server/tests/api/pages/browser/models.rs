@@ -94,6 +94,32 @@ async fn a_model_is_found_downloaded_and_deleted_on_a_phone() {
 }
 
 #[tokio::test]
+async fn only_a_search_of_the_user_is_announced() {
+    let server = ModelServer::start(|| Reply::ndjson("{\"status\":\"success\"}\n")).await;
+    let browser = Browser::open(Device::DESKTOP).await;
+    browser.go(&server.http.url("/models")).await;
+    browser.shows("found", "qwen3:8b").await;
+    let submit = "document.getElementById('search-form').requestSubmit()";
+    let fail = "document.getElementById('query').value = 'qwen3';
+        window.realFetch = window.fetch;
+        window.fetch = (address, options) => address.startsWith('v1/model-files/search')
+            ? Promise.resolve(new Response('{\"detail\":\"The hub is down.\"}', { status: 503 }))
+            : realFetch(address, options);";
+    browser.run(fail).await;
+    browser.run(submit).await;
+    browser.shows("search-fault", "The hub is down.").await;
+    browser.run("window.fetch = realFetch; say('qwen2:0.5b is deleted.')").await;
+    // As after a download.
+    browser.run_async("const done = arguments[0]; search().then(() => done());").await;
+    browser.shows("found", "hf:someone/Tiny-GGUF").await;
+    let said = browser.run("return document.getElementById('said').textContent").await;
+    assert_eq!(said, "qwen2:0.5b is deleted.");
+
+    browser.run(submit).await;
+    browser.until("/^\\d+ models?$/.test(document.getElementById('said').textContent)").await;
+}
+
+#[tokio::test]
 async fn a_download_can_be_cancelled_and_one_that_fails_says_why() {
     let server = ModelServer::start(|| Reply::ndjson(FIRST_STEPS).then_silence()).await;
     let browser = Browser::open(Device::DESKTOP).await;
