@@ -156,7 +156,7 @@ async fn a_request_that_may_have_been_paid_for_or_was_answered_in_part_is_not_se
     }
 }
 
-/// One that answers the first request of its only connection, and is gone when the second has been read.
+/// The engine answers the first request of its only connection, reads the second, and is gone.
 #[tokio::test]
 async fn a_request_that_was_read_by_an_engine_that_is_gone_counts_as_sent() {
     // No other test gets this port when the listener is gone.
