@@ -32,16 +32,6 @@ pub fn open_options(engine: Option<EngineName>, network: NetworkAccess) -> AppOp
     AppOptions { engine, first_run, offer, reader: memory::reader(), ..AppOptions::default() }
 }
 
-/// What this process does at the address of `hob serve`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServeAddressUse {
-    /// It listens there, so that an engine at this address would be Hob itself.
-    #[cfg(feature = "server")]
-    Listens,
-    /// Another program may listen there, and be an engine.
-    None,
-}
-
 /// Which server may answer.
 pub struct ServerChoice<'a> {
     pub engine: Option<EngineName>,
@@ -94,8 +84,12 @@ pub fn with_answers(
         if let Some(server) = server {
             return work(&AnswerProvider::Server(server), &mut signals).await;
         }
-        let (app, config) = match open(config, &home, wishes, ServeAddressUse::None, &mut signals).await? {
-            Ok(opened) => opened,
+        let config = tokio::select! {
+            config = with_engine_at_own_address(config, wishes.engine) => config,
+            stop = signals.next() => return Ok(stop.exit_code()),
+        };
+        let app = match open(&config, &home, wishes, &mut signals).await? {
+            Ok(app) => app,
             Err(stop) => return Ok(stop.exit_code()),
         };
         note_fallback(&app, &config);
@@ -141,7 +135,6 @@ async fn server_that_answers(home: &Path, choice: &ServerChoice<'_>) -> Option<S
 /// The settings that the app of a process that does not listen is opened with. If a chosen engine is configured at the address of
 /// `hob serve`, and another program listens there, that program is the engine: vLLM has the same default port.
 async fn with_engine_at_own_address(config: &Config, only: Option<EngineName>) -> Config {
-    let mut config = config.clone();
     let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
     let EngineConfig { default, pool, .. } = &config.engine;
     let chosen: Vec<EngineName> = match only {
@@ -152,7 +145,10 @@ async fn with_engine_at_own_address(config: &Config, only: Option<EngineName>) -
     let is_there = |engine: EngineName| {
         config.engine.addresses(engine).iter().any(|address| is_own_address(address, &bind))
     };
-    if chosen.into_iter().any(is_there) && probe(&bind.host, bind.port).await == ServerProbe::OtherProgram {
+    let is_other =
+        chosen.into_iter().any(is_there) && probe(&bind.host, bind.port).await == ServerProbe::OtherProgram;
+    let mut config = config.clone();
+    if is_other {
         // No engine has this port, so none is taken for Hob.
         config.server.port = 0;
     }
@@ -171,18 +167,28 @@ fn note_fallback(app: &App, config: &Config) {
     }
 }
 
-/// Opens the app and runs the work with it. The work handles signals; a signal before that ends the wait.
+/// Opens the app in a process that does not listen, and runs the work with it. The work handles signals; a signal before that ends
+/// the wait.
 pub fn with_app(
     config: &Config,
     wishes: &AppOptions,
-    address: ServeAddressUse,
+    work: impl AsyncFnOnce(&App, &mut Signals) -> Result<ExitCode>,
+) -> Result<ExitCode> {
+    let config = block_on(async { Ok(with_engine_at_own_address(config, wishes.engine).await) })?;
+    with_app_as_configured(&config, wishes, work)
+}
+
+/// The same for `hob serve`: an engine at its address would be Hob itself, whatever listens there now.
+pub fn with_app_as_configured(
+    config: &Config,
+    wishes: &AppOptions,
     work: impl AsyncFnOnce(&App, &mut Signals) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
     let home = settings::home()?;
     block_on(async {
         let mut signals = Signals::listen().context("cannot listen for signals")?;
-        let app = match open(config, &home, wishes, address, &mut signals).await? {
-            Ok((app, _)) => app,
+        let app = match open(config, &home, wishes, &mut signals).await? {
+            Ok(app) => app,
             Err(stop) => return Ok(stop.exit_code()),
         };
         let outcome = work(&app, &mut signals).await;
@@ -190,26 +196,16 @@ pub fn with_app(
     })
 }
 
-/// The opened app and its settings, or the signal that ended the wait.
+/// The opened app, or the signal that ended the wait.
 async fn open(
     config: &Config,
     home: &Path,
     wishes: &AppOptions,
-    address: ServeAddressUse,
     signals: &mut Signals,
-) -> Result<Result<(App, Config), StopSignal>> {
+) -> Result<Result<App, StopSignal>> {
     let _waiting = Spinner::start("looking for an engine");
-    let opening = Box::pin(async {
-        let config = match address {
-            #[cfg(feature = "server")]
-            ServeAddressUse::Listens => config.clone(),
-            ServeAddressUse::None => with_engine_at_own_address(config, wishes.engine).await,
-        };
-        let app = Box::pin(App::open(&config, home, wishes)).await?;
-        anyhow::Ok((app, config))
-    });
     tokio::select! {
-        opened = opening => Ok(Ok(opened?)),
+        opened = App::open(config, home, wishes) => Ok(Ok(opened?)),
         stop = signals.next() => Ok(Err(stop)),
     }
 }

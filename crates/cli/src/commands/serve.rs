@@ -36,7 +36,6 @@ use self::control_socket::{ControlClients, ControlSocket};
 use self::reload::{ReloadedParts, RunningSettings};
 use self::settings_in_effect::{apply, overridden, warn_if_open};
 use crate::args::ServeArgs;
-use crate::commands::open_app::ServeAddressUse;
 use crate::commands::{block_on, open_app};
 use crate::engine_advice;
 use crate::failure;
@@ -57,7 +56,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     // Before the search for an engine, or a download.
     read_certificate(&config.server.tls)?;
     block_on(port_check::check(&config.server))?;
-    open_app::with_app(&config, &wishes, ServeAddressUse::Listens, async |app, signals| {
+    open_app::with_app_as_configured(&config, &wishes, async |app, signals| {
         app.watch_database().await?;
         let identity = open_identity(&config.server.identity, &app.keys)?;
         if let Some(identity) = &identity {

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::figures::{BenchMachine, BenchRecord, BenchResult, time};
 use crate::args::{BenchRunArgs, Benchmark};
-use crate::commands::open_app::{self, ServeAddressUse};
+use crate::commands::open_app;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::screen::ActiveBar;
@@ -29,7 +29,7 @@ pub fn run(args: &BenchRunArgs) -> Result<ExitCode> {
         config.use_model(model);
     }
     let wishes = AppOptions { engine: args.engine, ..AppOptions::default() };
-    open_app::with_app(&config, &wishes, ServeAddressUse::None, async |app, signals| {
+    open_app::with_app(&config, &wishes, async |app, signals| {
         tokio::select! {
             lines = measure(&app.system, args) => lines.and_then(|lines| tell(&lines, args)),
             stop = signals.next() => Ok(stop.exit_code()),

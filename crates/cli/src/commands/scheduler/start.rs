@@ -10,7 +10,7 @@ use hob_tasks::TaskStatus;
 use super::run_settings;
 use crate::answers::{FoundServer, find_server};
 use crate::args::SchedulerStartArgs;
-use crate::commands::open_app::{self, ServeAddressUse};
+use crate::commands::open_app;
 use crate::engine_advice;
 use crate::failure::with_advice;
 use crate::output;
@@ -21,7 +21,7 @@ use crate::settings;
 
 pub fn run(args: SchedulerStartArgs) -> Result<ExitCode> {
     let (config, wishes) = run_settings(args.engine)?;
-    open_app::with_app(&config, &wishes, ServeAddressUse::None, async |app, signals| {
+    open_app::with_app(&config, &wishes, async |app, signals| {
         // A task database that cannot be read fails now, not at the first run.
         print_summary(app).await?;
         // Tasks of a key have its rights.
