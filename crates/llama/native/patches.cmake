@@ -81,6 +81,26 @@ hob_patch(ggml.c [==[
 ]==])
 hob_patch(ggml.c "#include <assert.h>\n" "#include <assert.h>\n#if defined(__linux__)\n#include <sys/mman.h>\n#endif\n")
 
+# Weights in Q4_1: q4_1.h says why and how.
+hob_patch(ggml-cpu/ggml-cpu.c "#include \"ggml-cpu-impl.h\"\n" "#include \"ggml-cpu-impl.h\"\n#include \"q4_1.h\"\n")
+hob_patch(ggml-cpu/ggml-cpu.c [==[
+    // attempt to reduce false-sharing (does not seem to make a difference)
+    // 16 * 2, accounting for mmla kernels
+    float tmp[32];
+]==] [==[
+#if defined(HOB_Q4_1)
+    if (type == GGML_TYPE_Q4_1 && ne12 == 1 && ne13 == 1 && !params->use_ref) {
+        hob_multiply_q4_1(ne00, (const char *) src0->data, nb01, (const char *) wdata, src1_col_stride, (char *) dst->data, nb1,
+            ir0_start, ir0_end, ir1_start, ir1_end);
+        return;
+    }
+#endif
+
+    // attempt to reduce false-sharing (does not seem to make a difference)
+    // 16 * 2, accounting for mmla kernels
+    float tmp[32];
+]==])
+
 # Attention of single tokens: attention.h says why and how.
 hob_patch(ggml-cpu/ops.cpp "#include \"vec.h\"\n" "#include \"vec.h\"\n#include \"attention.h\"\n")
 hob_patch(ggml-cpu/ops.cpp [==[

@@ -7,6 +7,7 @@ mod completions;
 mod concurrency;
 mod formats_and_tools;
 mod loading;
+mod products;
 mod tuning;
 mod vectors;
 
