@@ -34,7 +34,7 @@ absolute() {
 # that, an installation that has begun is finished, and no other begins.
 begin_parts() {
     say 'fetching test parts meanwhile'
-    { install_containers; "$python" "$root/tests/parts/install.py" "$cache/parts"; } >"$cache/parts.log" 2>&1 &
+    { install_containers; install_headless_shell; "$python" "$root/tests/parts/install.py" "$cache/parts"; } >"$cache/parts.log" 2>&1 &
     parts_fetch=$!
     trap 'kill "$parts_fetch" 2>/dev/null || true' EXIT
 }
@@ -43,6 +43,7 @@ finish_parts() {
     wait "$parts_fetch" || true
     trap - EXIT
     install_containers
+    install_headless_shell
     install_parts
 }
 
