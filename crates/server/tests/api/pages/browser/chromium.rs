@@ -140,6 +140,11 @@ impl Browser {
         self.driver.post("refresh", &json!({})).await.expect("the page again");
     }
 
+    /// Goes back to the previous page. Not by a script: chromedriver runs one again that ended with its page, and so goes back twice.
+    pub async fn back(&self) {
+        self.driver.post("back", &json!({})).await.expect("the previous page");
+    }
+
     /// Opens another tab and switches to it. Returns the previous tab.
     pub async fn open_tab(&self) -> Tab {
         let opened = self.driver.post("window/new", &json!({ "type": "tab" })).await.expect("another tab");

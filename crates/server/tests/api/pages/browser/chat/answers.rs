@@ -176,7 +176,7 @@ async fn a_broken_answer_looks_broken_and_can_be_retried() {
     assert_eq!((&saved["text"], &saved["ending"]), (&json!("It is bl"), &json!("failed")));
 
     browser.go(&server.url("/dashboard")).await;
-    browser.run("history.back()").await;
+    browser.back().await;
     browser.shows("thread", "Not complete:").await;
 
     whole.store(true, Ordering::Relaxed);
@@ -311,7 +311,7 @@ async fn the_steps_of_an_agent_are_shown() {
         browser.run("return [...document.getElementById('agent').options].map((one) => one.value)").await;
     let offered: Vec<String> = serde_json::from_value(offered).unwrap();
     assert_eq!(offered[0], "");
-    assert_eq!(offered[1..], hob_app::AGENTS);
+    assert_eq!(offered[1..], hob_agents::AGENTS);
 
     select(&browser, "agent", "orchestrator").await;
     ask_and_wait(&browser, "What is 17 times 23?").await;
