@@ -11,6 +11,7 @@ prepare_cache() {
     CARGO_TARGET_DIR=$(absolute "${CARGO_TARGET_DIR:-$cache/target}")
     export CARGO_TARGET_DIR
     forget_other_checkout
+    share_changes_of_llama
 }
 
 # Cargo compares the dates of source files only, so it would reuse the crates of another checkout although their sources differ.
@@ -21,6 +22,20 @@ forget_other_checkout() {
     rm -rf "$CARGO_TARGET_DIR"/*/.fingerprint/hob-*
     mkdir -p "$CARGO_TARGET_DIR"
     printf '%s\n' "$root" >"$stamp"
+}
+
+# CMake remembers the path of the changes that Hob makes in llama.cpp, and would take those of the checkout that built it first. So
+# they are at one path for all checkouts. A file without changes keeps its date, so that nothing is compiled again.
+share_changes_of_llama() {
+    local shared=$CARGO_TARGET_DIR/llama-native file
+    mkdir -p "$shared"
+    for file in "$root"/crates/llama/native/*.{cmake,h}; do
+        cmp -s "$file" "$shared/${file##*/}" || cp "$file" "$shared/"
+    done
+    export CMAKE_PROJECT_INCLUDE=$shared/llama.cmake
+    for file in "$CARGO_TARGET_DIR"/*/build/llama-cpp-sys-2-*/out/build/CMakeCache.txt; do
+        if [ -e "$file" ] && ! grep -qx "CMAKE_PROJECT_INCLUDE:[A-Z]*=$CMAKE_PROJECT_INCLUDE" "$file"; then rm "$file"; fi
+    done
 }
 
 absolute() {
