@@ -120,8 +120,8 @@ if [ -n "$has_server" ]; then
 fi
 
 # --- hob -----------------------------------------------------------------------------------------------------------
-# With the libllama of llama-server: a difference is then Hob's own.
-export HOB_HOME=$work/home HOB_BACKENDS=$cuda LD_LIBRARY_PATH=$build/bin
+# With its own libllama, which has Hob's changes (crates/llama/native/patches.cmake), and the CUDA backend of llama-server.
+export HOB_HOME=$work/home HOB_BACKENDS=$cuda
 rm -rf "$HOB_HOME"
 mkdir -p "$HOB_HOME/models"
 ln -f "$model" "$HOB_HOME/models/random.gguf" 2>/dev/null || cp "$model" "$HOB_HOME/models/random.gguf"

@@ -20,8 +20,9 @@ import tempfile
 import threading
 import time
 
-# Tokens of one conversation. Hob shares twice as many among all of them, which is enough for 32 of this bench.
+# Tokens of one conversation. Both share one cache of twice as many among all of them, which is enough for 32 of this bench.
 CONTEXT = 4096
+CELLS = 2 * CONTEXT
 PROSE = "The quick brown fox jumps over the lazy dog and wonders what the dog will say when it wakes up. "
 WORDS = ("time people way water word number day part sound place year name line house picture play spell air page letter "
          "mother answer study world high every near food between country plant school father tree city earth light").split()
@@ -121,9 +122,8 @@ def start_hob(arguments, threads, directory, log):
 def start_llama_server(arguments, threads, _directory, log):
     port = free_port()
     slots = max(arguments.streams)
-    # Its conversations share nothing, so each gets its own context.
     command = [arguments.llama_server, "--host", "127.0.0.1", "--port", str(port), "-m", arguments.model, "-a", "bench",
-               "-t", str(threads), "-np", str(slots), "-c", str(slots * CONTEXT)]
+               "-t", str(threads), "-np", str(slots), "-c", str(CELLS), "-kvu"]
     return port, running(command, dict(os.environ), port, log)
 
 

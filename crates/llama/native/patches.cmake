@@ -61,6 +61,79 @@ if(PROJECT_NAME STREQUAL "llama.cpp")
     hob_patch(llama-context.cpp
         "bool has_logits     = true;"
         "bool has_logits     = !cparams.embeddings || cparams.pooling_type == LLAMA_POOLING_TYPE_NONE;")
+    # All sequences share one memory, and each step of a sequence sees few of its cells. llama.cpp looks at every cell for every
+    # sequence, on one thread, while a graphics card waits. Here it looks at those of the sequence, if they are few.
+    hob_patch(llama-kv-cache.cpp [==[
+            for (uint32_t jj = 0; jj < n_kv; ++jj) {
+                uint32_t j = jj;
+
+                // we have an exiting mask for this sequence -> update just seq_idxs
+]==] [==[
+            if (causal && !swa && !is_2d && !alibi && !prev) {
+                const auto & own = cells.seq_pos_get(seq_id);
+                // They are in a tree, where the next cell takes longer to find than in the list of all cells.
+                if (own.size() < (size_t) n_kv / 16) {
+                    std::fill(data + idst, data + idst + n_kv, mask_drop);
+                    for (const auto & [pos, j] : own) {
+                        if (j >= n_kv) {
+                            continue;
+                        }
+                        if (pos + (int32_t) (n_swa + 32) >= seq_pos_min[seq_id]) {
+                            idxs.push_back(j);
+                        }
+                        if (pos <= p1) {
+                            data[idst + j] = mask_keep;
+                        }
+                    }
+                    continue;
+                }
+            }
+
+            for (uint32_t jj = 0; jj < n_kv; ++jj) {
+                uint32_t j = jj;
+
+                // we have an exiting mask for this sequence -> update just seq_idxs
+]==])
+    # The size of the memory that a step computes with is part of its graph. A graph is built, and captured for a card, when the
+    # size changes: with 32 sequences at every eighth step, if it grows by 256 cells. So it grows by the cells of 64 steps, but by a
+    # quarter at most, because the cells that are not used yet are read too. Not for the steps of long prompts, which are few.
+    hob_patch(llama-kv-cache.cpp [==[
+        result = std::max(std::min(cells.size(), std::max(n_pad_cur, GGML_PAD(cells.used_max_p1(), n_pad_cur))), result);
+]==] [==[
+        uint32_t n_growth = n_pad_cur;
+        while (!sinfo.empty() && sinfo.size() <= LLAMA_MAX_SEQ && n_growth < 64*sinfo.size() && 8*n_growth <= cells.used_max_p1()) {
+            n_growth *= 2;
+        }
+        result = std::max(std::min(cells.size(), std::max(n_growth, GGML_PAD(cells.used_max_p1(), n_growth))), result);
+]==])
+    # Layers with a sliding window have a cache as large as that of the others, so that the beginning of a conversation can be used
+    # again. llama.cpp writes over cells that the last token of a conversation does not see, and drops the cells before them. Here it
+    # does that only in a cache without room. A saved conversation has all its cells too.
+    hob_patch(llama-kv-cache.cpp "        uint32_t n_tested = 0;\n"
+        "        const bool has_room = cells.size() - cells.get_used() >= n_tokens;\n\n        uint32_t n_tested = 0;\n")
+    hob_patch(llama-kv-cache.cpp
+        "if (llama_hparams::is_masked_swa(n_swa, swa_type, pos_cell, cells.seq_pos_max(seq_id_cell) + 1)) {"
+        "if (!has_room && llama_hparams::is_masked_swa(n_swa, swa_type, pos_cell, cells.seq_pos_max(seq_id_cell) + 1)) {")
+    hob_patch(llama-kv-cache.cpp
+        "if (add_cell && seq_id != -1) {"
+        "if (add_cell && seq_id != -1 && (flags & LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY)) {")
+    # Hob is not C++, so that an exception would end the process. A card without memory throws some.
+    hob_patch(llama-context.cpp [==[
+    llama_batch_compat compat(this, batch_inp);
+    return decode(*compat.batch_ext);
+]==] [==[
+    try {
+        llama_batch_compat compat(this, batch_inp);
+        return decode(*compat.batch_ext);
+    } catch (const std::exception & error) {
+        LLAMA_LOG_ERROR("%s: %s\n", __func__, error.what());
+    } catch (...) {
+        LLAMA_LOG_ERROR("%s: an exception without a message\n", __func__);
+    }
+    // The graph may be incomplete.
+    gf_res_prev_active = nullptr;
+    return -100;
+]==])
     return()
 endif()
 

@@ -16,7 +16,7 @@
 #if defined(__GNUC__) && defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #define HOB_Q4_1 1
 
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VNNI__)
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512VNNI__)
 // A vector has a block of each of two rows.
 enum { HOB_VECTOR_ROWS = 2, HOB_TILE_VECTORS = 4, HOB_TILE_TOKENS = 4 };
 typedef __m512  hob_products;

@@ -1,7 +1,6 @@
 //! A model in memory, as the cache of models sees it: its memory, its users and its thread.
 
 use std::path::PathBuf;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hob_core::RunningModel;
@@ -9,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::devices::Offload;
 use crate::load_queue::{Resident, Turn};
-use crate::model_thread::Loading;
+use crate::model_thread::{Loading, SharedThread};
 
 pub(crate) struct Entry {
     /// Distinguishes this loading from earlier ones.
@@ -24,7 +23,7 @@ pub(crate) struct Entry {
     pub(crate) load_time: Duration,
     pub(crate) turn: Turn,
     pub(crate) loading: watch::Receiver<Loading>,
-    pub(crate) thread: Option<JoinHandle<()>>,
+    pub(crate) thread: SharedThread,
 }
 
 impl Entry {

@@ -10,7 +10,10 @@ use fancy_regex::Regex;
 use hob_core::{EngineError, GenerateRequest, ResponseFormat, ToolChoice, ToolDefinition};
 use serde_json::Value;
 
-use crate::chat::{AnswerFormat, CallGrammar, Calling, Enforcement, Trigger, parameters, tool_value};
+use crate::chat::{
+    AnswerFormat, AnswerParser, AnswerPart, CallGrammar, Calling, Enforcement, Trigger, parameters,
+    tool_value,
+};
 use crate::error::{bad_request, refused_schema};
 use crate::grammar::{Grammar, GrammarText};
 use crate::loaded_model::LoadedModel;
@@ -177,7 +180,8 @@ impl<'a> Callable<'a> {
             }
             Err(error) => return Err(refused_schema(error, &field)),
             Ok(read) if exact && !read.checked.is_empty() => {
-                validator = Some(Validator::of(&schema).map_err(|error| refused_schema(error, &field))?);
+                let made = Validator::of_checked(&schema, &read.checked);
+                validator = Some(made.map_err(|error| refused_schema(error, &field))?);
             }
             Ok(_) => {}
         }
@@ -186,8 +190,9 @@ impl<'a> Callable<'a> {
 }
 
 impl Constraint {
-    /// The constraint of an answer in `format`. `calls` are the rules of calls, if the format itself has none. Must run in
-    /// `grammar_thread` if the request has schemas.
+    /// The constraint of an answer in `format`. `calls` are the rules of calls, if the format itself has none. An answer that follows
+    /// `response_format` may still be a call instead, if [`Constraint::may_call`]. Must run in `grammar_thread` if the request has
+    /// schemas.
     pub(crate) fn new(
         loaded: &LoadedModel,
         request: &GenerateRequest,
@@ -199,11 +204,16 @@ impl Constraint {
             Some(plan) => tool_calls(loaded, plan, format, calls)?,
             None => Constraint::default(),
         };
-        if constraint.grammar.is_some() && request.response_format != ResponseFormat::Text {
+        let follows_schema = request.response_format != ResponseFormat::Text;
+        if follows_schema && constraint.grammar.is_some() {
             return Err(bad_request(
                 "an answer cannot be a tool call and follow 'response_format' at once",
                 Some(RESPONSE_FORMAT),
             ));
+        }
+        if follows_schema && constraint.may_call() && !format.is_in_thought() && !reads_json(format) {
+            // The parser would take an answer for something else.
+            constraint = Constraint::default();
         }
         constraint.add_response_format(loaded, request)?;
         Ok(constraint)
@@ -228,15 +238,29 @@ impl Constraint {
                 let refused = |error| refused_schema(error, RESPONSE_FORMAT);
                 let schema = Enforceable::read(&wanted.schema).map_err(refused)?;
                 if !schema.checked.is_empty() {
-                    let validator = Validator::of(&wanted.schema).map_err(refused)?;
-                    self.check = Some(AnswerCheck::Content(Arc::new(validator)));
+                    let made = Validator::of_checked(&wanted.schema, &schema.checked);
+                    let validator = Arc::new(made.map_err(refused)?);
+                    self.check = Some(match self.check.take() {
+                        Some(AnswerCheck::Calls(calls)) => AnswerCheck::Either(validator, calls),
+                        _ => AnswerCheck::Content(validator),
+                    });
                 }
                 schema
             }
         };
         let grammar = loaded.vocabulary()?.start(GrammarText::of_schema(schema));
-        self.grammar = Some(grammar.map_err(|error| refused_schema(error.into(), RESPONSE_FORMAT))?);
+        let grammar = grammar.map_err(|error| refused_schema(error.into(), RESPONSE_FORMAT))?;
+        let calls = self.tools.as_ref().and_then(ToolUse::once_called).cloned();
+        self.grammar = Some(match calls {
+            Some(calls) => grammar.or(calls),
+            None => grammar,
+        });
         Ok(())
+    }
+
+    /// Whether the model may call a tool by itself.
+    pub(crate) fn may_call(&self) -> bool {
+        self.tools.as_ref().is_some_and(|tools| tools.once_called.is_some())
     }
 }
 
@@ -276,6 +300,19 @@ fn tool_calls(
         tools: Some(ToolUse { once_called, starts, several }),
         check: (!validators.is_empty()).then(|| AnswerCheck::Calls(Arc::new(validators))),
     })
+}
+
+/// Whether the parser of a format with calls takes JSON that stands alone for words. Some formats have marks around words.
+fn reads_json(format: &AnswerFormat) -> bool {
+    const TRIAL: &str = r#"{"trial": ["value"]}"#;
+    let mut parser = AnswerParser::new(format);
+    let mut parts = parser.push(TRIAL);
+    parts.extend(parser.finish(true));
+    let words = parts.iter().map(|part| match part {
+        AnswerPart::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    words.collect::<Option<String>>().is_some_and(|words| words == TRIAL)
 }
 
 fn call_starts(triggers: &[Trigger]) -> Vec<CallStart> {
@@ -327,7 +364,40 @@ fn oversized_tool(loaded: &LoadedModel, plan: &CallPlan<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use serde_json::{Map, json};
+
     use super::*;
+    use crate::chat::{ChatTemplate, Conversation};
+
+    /// The format of an answer with this template, if the model may call a tool.
+    fn format(source: &str) -> AnswerFormat {
+        let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+        let function = json!({"name": "get_weather", "description": "", "parameters": parameters});
+        let conversation = Conversation {
+            messages: &[json!({"role": "user", "content": "What is the weather?"})],
+            tools: &[json!({"type": "function", "function": function})],
+            signatures: &Map::new(),
+            variables: &Map::new(),
+            calling: Calling::Possible { several: true },
+        };
+        let template = ChatTemplate::new(source, "", "").expect("a template");
+        template.render(&conversation).expect("renders").format
+    }
+
+    #[test]
+    fn an_answer_by_a_schema_is_read_as_words_also_where_calls_are_possible() {
+        // Marks before a call, a call that is JSON itself, arguments in tags, a list of calls, channels.
+        for name in ["hermes", "llama-3", "qwen3-coder", "mistral-nemo", "gpt-oss"] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/formats/{name}.txt"));
+            let text = std::fs::read_to_string(path).expect("an example");
+            let (source, _) = text.split_once("\n=== ").expect("a template");
+            let source = source.strip_prefix("=== template\n").expect("a template");
+            let format = format(source);
+            assert!(format.is_in_thought() || reads_json(&format), "{name}");
+        }
+    }
 
     fn tool_use(triggers: &[Trigger]) -> ToolUse {
         let mut starts = call_starts(triggers);

@@ -3,15 +3,20 @@
 
 use llama_cpp_2::context::LlamaContext;
 
-/// Copies the memory of a context to another one; `false` on failure.
-pub(crate) fn move_memory(from: &LlamaContext<'_>, to: &mut LlamaContext<'_>) -> bool {
-    let mut state = vec![0; from.get_state_size()];
-    // SAFETY: `state` has the size that this context says its state has, and nothing changes the context in between.
-    let size = unsafe { from.copy_state_data(state.as_mut_ptr()) };
-    state.truncate(size);
-    // SAFETY: the state is of a context of the same model with the same number of sequences; its end is the end of the slice.
-    let read = unsafe { to.set_state_data(&state) };
-    size > 0 && read == size
+/// A copy of the memory of a context, with the cells that are used; `None` on failure.
+pub(crate) fn read_memory(context: &LlamaContext<'_>) -> Option<Vec<u8>> {
+    let mut copy = vec![0; context.get_state_size()];
+    // SAFETY: `copy` has the size that this context says its state has, and nothing changes the context in between.
+    let size = unsafe { context.copy_state_data(copy.as_mut_ptr()) };
+    copy.truncate(size);
+    (size > 0).then_some(copy)
+}
+
+/// Replaces the memory of a context; `false` on failure. The copy is of a context of the same model with the same number of sequences.
+pub(crate) fn write_memory(context: &mut LlamaContext<'_>, copy: &[u8]) -> bool {
+    // SAFETY: the copy is whole, as `read_memory` made it, and llama.cpp checks that its cells fit.
+    let read = unsafe { context.set_state_data(copy) };
+    read == copy.len()
 }
 
 pub(crate) fn seq_id(slot: usize) -> i32 {

@@ -8,8 +8,8 @@ use futures::{StreamExt, TryStreamExt};
 use hob_core::{
     AnswerWarning, Collector, CompletionRequest, ComputeDevice, ComputeUnits, Cut, Delta, DeltaStream,
     DetokenizeRequest, DevicePlan, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
-    Generation, GenerationStream, ModelCapabilities, ModelInfo, ModelKind, RerankRequest, Reranking,
-    RunningModel, TokenizeInput, TokenizeRequest, Tokenized, Usage,
+    Generation, GenerationStream, LogScope, ModelCapabilities, ModelInfo, ModelKind, RerankRequest,
+    Reranking, RunningModel, TokenizeInput, TokenizeRequest, Tokenized, Usage,
 };
 use hob_models::catalogue;
 use hob_models::tuned::{KeepTuned, TuneReport};
@@ -203,7 +203,7 @@ fn write(
         ));
     }
     let (output, deltas) = mpsc::channel((longest * PIECES_PER_TOKEN + 16) * answers);
-    let job = Job { prepared, output, longest, place };
+    let job = Job { prepared, output, longest, place, log_scope: LogScope::current() };
     send(handle, Order::Write(Box::new(job)))?;
     Ok(deltas)
 }

@@ -108,7 +108,7 @@ impl Vocabulary {
         if first.is_zero() {
             return Err(GrammarError("no text follows it".to_owned()));
         }
-        Ok(Grammar { matcher, vocabulary: Arc::clone(self) })
+        Ok(Grammar { matchers: vec![matcher], vocabulary: Arc::clone(self) })
     }
 }
 
@@ -157,38 +157,60 @@ pub(crate) fn literal(text: &str) -> String {
 /// The state of a grammar in an answer.
 #[derive(Clone)]
 pub(crate) struct Grammar {
-    matcher: Matcher,
+    /// What the text so far follows: several, as long as it can become any of them.
+    matchers: Vec<Matcher>,
     vocabulary: Arc<Vocabulary>,
 }
 
 impl fmt::Debug for Grammar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Grammar").field("error", &self.matcher.get_error()).finish_non_exhaustive()
+        let errors: Vec<_> = self.matchers.iter().map(Matcher::get_error).collect();
+        f.debug_struct("Grammar").field("errors", &errors).finish_non_exhaustive()
     }
 }
 
 impl Grammar {
+    /// Either this grammar or another one, of the same vocabulary. Both are read side by side: in one grammar, a terminal of one
+    /// could swallow what the other needs.
+    pub(crate) fn or(mut self, other: Grammar) -> Grammar {
+        self.matchers.extend(other.matchers);
+        self
+    }
+
     /// Whether a token may come next.
     pub(crate) fn allows(&mut self, token: i32) -> Result<bool, GrammarError> {
         let Ok(token) = u32::try_from(token) else { return Ok(false) };
-        if self.vocabulary.ends.contains(&token) {
-            return self.matcher.is_accepting().map_err(GrammarError::new);
+        let is_end = self.vocabulary.ends.contains(&token);
+        let mut failed = Ok(false);
+        for matcher in &mut self.matchers {
+            let allows = match is_end {
+                true => matcher.is_accepting(),
+                false => matcher.validate_tokens(&[token]).map(|count| count == 1),
+            };
+            match allows {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                // Another alternative may allow it.
+                Err(error) => failed = Err(GrammarError::new(error)),
+            }
         }
-        self.matcher.validate_tokens(&[token]).map(|count| count == 1).map_err(GrammarError::new)
+        failed
     }
 
     /// Sets the score of every forbidden token to minus infinity.
     pub(crate) fn forbid(&mut self, candidates: &mut [TokenCandidate]) -> Result<(), GrammarError> {
-        let allowed = match self.matcher.compute_mask_or_eos().map_err(GrammarError::new) {
-            Ok(allowed) => allowed,
-            // The engine's error for an empty set of tokens.
-            Err(error) if error.0 == StopReason::NoExtensionBias.to_string() => SimpleVob::new(),
-            Err(error) => return Err(error),
-        };
+        let mut allowed: Vec<SimpleVob> = Vec::with_capacity(self.matchers.len());
+        self.keep(|matcher| {
+            allowed.push(matcher.compute_mask_or_eos().map_err(GrammarError::new)?);
+            Ok(true)
+        })
+        // The engine's error for an empty set of tokens.
+        .or_else(|error| {
+            if error.0 == StopReason::NoExtensionBias.to_string() { Ok(()) } else { Err(error) }
+        })?;
+        let allows = |at: usize| allowed.iter().any(|tokens| at < tokens.len() && tokens.get(at));
         for candidate in candidates {
-            let allows =
-                usize::try_from(candidate.token).is_ok_and(|at| at < allowed.len() && allowed.get(at));
-            if !allows {
+            if !usize::try_from(candidate.token).is_ok_and(allows) {
                 candidate.score = f32::NEG_INFINITY;
             }
         }
@@ -198,12 +220,35 @@ impl Grammar {
     /// Advances by a token, which must be allowed and must not end the text.
     pub(crate) fn accept(&mut self, token: i32) -> Result<(), GrammarError> {
         let token = u32::try_from(token).map_err(GrammarError::new)?;
-        self.matcher.consume_token(token).map_err(GrammarError::new)
+        let is_decided = self.matchers.len() == 1;
+        self.keep(|matcher| {
+            let fits = is_decided || matcher.validate_tokens(&[token]).map_err(GrammarError::new)? == 1;
+            if fits {
+                matcher.consume_token(token).map_err(GrammarError::new)?;
+            }
+            Ok(fits)
+        })
+    }
+
+    /// Keeps the alternatives for which `fits` is true. Fails with the last error if none is left.
+    fn keep(
+        &mut self,
+        mut fits: impl FnMut(&mut Matcher) -> Result<bool, GrammarError>,
+    ) -> Result<(), GrammarError> {
+        let mut last = GrammarError("no alternative allows what follows".to_owned());
+        self.matchers.retain_mut(|matcher| {
+            fits(matcher).unwrap_or_else(|error| {
+                last = error;
+                false
+            })
+        });
+        if self.matchers.is_empty() { Err(last) } else { Ok(()) }
     }
 
     /// Whether nothing more may follow.
     pub(crate) fn is_complete(&self) -> bool {
-        !self.matcher.is_error() && self.matcher.is_stopped()
+        let is_complete = |matcher: &Matcher| !matcher.is_error() && matcher.is_stopped();
+        !self.matchers.is_empty() && self.matchers.iter().all(is_complete)
     }
 }
 

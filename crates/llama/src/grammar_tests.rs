@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::schema::Validator;
 
 /// A model that writes single bytes.
 fn bytes() -> Arc<Vocabulary> {
@@ -80,12 +81,79 @@ fn holds(schema: &Value, seed: u64, times: usize) {
 
 /// Whether a text is let through as a whole.
 fn takes(schema: &Value, text: &str) -> bool {
-    let mut grammar = grammar(schema).unwrap_or_else(|error| panic!("{error} for {schema}"));
+    follows(grammar(schema).unwrap_or_else(|error| panic!("{error} for {schema}")), text)
+}
+
+fn follows(mut grammar: Grammar, text: &str) -> bool {
     let all = text.bytes().all(|byte| {
         let token = i32::from(byte);
         grammar.allows(token) == Ok(true) && grammar.accept(token).is_ok()
     });
     all && (grammar.is_complete() || grammar.allows(256) == Ok(true))
+}
+
+/// Whether a finished answer is refused: by the grammar, or by the check of what the grammar lets through.
+fn is_refused(schema: &Value, text: &str) -> bool {
+    let checked = Enforceable::read(schema).expect("a schema").checked;
+    let validator = Validator::of_checked(schema, &checked).expect("a schema");
+    !takes(schema, text) || (!checked.is_empty() && validator.violation(text).is_some())
+}
+
+#[test]
+fn a_name_that_is_repeated_or_spelled_otherwise_does_not_evade_the_schema() {
+    let counted = json!({"type": "object", "minProperties": 2});
+    let [typed, open] = [json!({"type": "string"}), json!(true)].map(|rest| {
+        json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"],
+               "additionalProperties": rest})
+    });
+    let merged = json!({"allOf": [
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+        {"type": "object", "properties": {"b": {"type": "null"}}},
+    ]});
+    let patterned = json!({"type": "object", "patternProperties": {"^n_": {"type": "null"}},
+                           "additionalProperties": {"type": "string"}});
+    for (schema, wrong, right) in [
+        (counted, r#"{"a":1,"a":2}"#, r#"{"a":1,"b":2}"#),
+        (typed, r#"{"a":1,"\u0061":"x"}"#, r#"{"a":1,"b":"x"}"#),
+        (open, r#"{"a":1,"\u0061":"x"}"#, r#"{"a":1,"b":"x"}"#),
+        (merged, r#"{"a":1,"\u0061":"x"}"#, r#"{"a":1,"b":null}"#),
+        // Readers of JSON differ in which of the two they take.
+        (patterned, r#"{"\u006e_1":"x","n_1":null}"#, r#"{"n_1":null,"m":"x"}"#),
+    ] {
+        assert!(is_refused(&schema, wrong), "{wrong} for {schema}");
+        assert!(!is_refused(&schema, right), "{right} for {schema}");
+    }
+}
+
+#[test]
+fn a_text_may_follow_either_of_two_grammars() {
+    let lark = |text: &str| {
+        let text = GrammarText::of_lark(format!("start: {}", literal(text)));
+        bytes().start(text).expect("a grammar")
+    };
+    let either = lark("ab").or(lark("abc")).or(grammar(&json!({"const": {"a": 1}})).expect("a grammar"));
+    for (text, is_right) in [
+        ("ab", true),
+        ("abc", true),
+        (r#"{"a":1}"#, true),
+        ("a", false),
+        ("abcd", false),
+        (r#"{"a":2}"#, false),
+    ] {
+        assert_eq!(follows(either.clone(), text), is_right, "{text}");
+    }
+    let mut grammar = either;
+    for (byte, next, is_complete) in
+        [(b'a', vec![b'b'], false), (b'b', vec![b'c'], false), (b'c', vec![], true)]
+    {
+        grammar.accept(byte.into()).expect("allowed");
+        let mut candidates: Vec<TokenCandidate> =
+            (0..256).map(|token| TokenCandidate { token, score: 0.0 }).collect();
+        grammar.forbid(&mut candidates).expect("a grammar that continues");
+        let allowed: Vec<i32> = candidates.iter().filter(|c| c.score == 0.0).map(|c| c.token).collect();
+        assert_eq!(allowed, next.into_iter().map(i32::from).collect::<Vec<_>>());
+        assert_eq!(grammar.is_complete(), is_complete);
+    }
 }
 
 #[test]

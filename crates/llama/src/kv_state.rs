@@ -4,11 +4,15 @@
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::session::LlamaStateSeqFlags;
 
-/// The state of a sequence; `None` on failure.
-pub(crate) fn read(context: &LlamaContext<'_>, slot: usize) -> Option<Vec<u8>> {
+/// The state of a sequence; `None` on failure, or if it has more than `most` bytes.
+pub(crate) fn read(context: &LlamaContext<'_>, slot: usize, most: u64) -> Option<Vec<u8>> {
     let sequence = i32::try_from(slot).ok()?;
     let flags = LlamaStateSeqFlags::empty();
-    let mut state = vec![0; context.state_seq_get_size_ext(sequence, flags)];
+    let size = context.state_seq_get_size_ext(sequence, flags);
+    if size as u64 > most {
+        return None;
+    }
+    let mut state = vec![0; size];
     // SAFETY: `state` has the size that this context says the state has, and nothing changes the context in between.
     let size = unsafe { context.state_seq_get_data_ext(state.as_mut_ptr(), sequence, flags) };
     (size > 0 && size == state.len()).then_some(state)

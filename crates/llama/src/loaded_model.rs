@@ -180,6 +180,15 @@ impl LoadedModel {
         self.step().tokens_of(self.parallel).max(largest)
     }
 
+    /// Tokens of the step that runs the model once when it is loaded. A card gets all memory that a step needs while its reserve is
+    /// free, because llama.cpp ends the process if there is none later. On the processor, a full step would delay the first answer.
+    pub(crate) fn warm_up_tokens(&self) -> usize {
+        match self.offload.layers {
+            0 => 2,
+            _ => self.step().tokens_of(self.parallel).min(self.first_cells() as usize),
+        }
+    }
+
     /// The context to generate, with this many cells.
     pub(crate) fn writing_context(&self, cells: u32) -> Result<LlamaContext<'_>, EngineError> {
         let batch = u32::try_from(self.batch()).unwrap_or(1024);

@@ -24,7 +24,7 @@ use crate::load_queue::{
 };
 use crate::loaded_model::LoadedModel;
 use crate::loading::LoadPlan;
-use crate::model_thread::{Handle, LoadedMemory, Loading, ModelThread, STACK, ThreadOwner};
+use crate::model_thread::{Handle, LoadedMemory, Loading, ModelThread, STACK, SharedThread, ThreadOwner};
 use crate::options::LlamaOptions;
 use crate::worker::GrowthNeed;
 
@@ -37,6 +37,17 @@ type Grant = Result<(Lease, watch::Receiver<Loading>), EngineError>;
 struct CacheState {
     entries: HashMap<String, Entry>,
     queue: LoadQueue<StoredModel, oneshot::Sender<Grant>>,
+    /// The threads of models that were removed, which may not have freed their memory yet. The next model waits for them.
+    leaving: Vec<SharedThread>,
+}
+
+impl CacheState {
+    fn remove(&mut self, id: &str) -> Option<Entry> {
+        let entry = self.entries.remove(id)?;
+        self.leaving.retain(|thread| !thread.has_ended());
+        self.leaving.push(entry.thread.clone());
+        Some(entry)
+    }
 }
 
 /// The loaded models.
@@ -91,7 +102,7 @@ impl ModelCache {
         Arc::new(ModelCache {
             directory: ModelDirectory::new(&options.models_dir),
             options,
-            state: Mutex::new(CacheState { entries: HashMap::new(), queue }),
+            state: Mutex::new(CacheState { entries: HashMap::new(), queue, leaving: Vec::new() }),
             recheck: watch::Sender::new(None),
             card_memory: OnceLock::new(),
             pace: Arc::default(),
@@ -152,16 +163,13 @@ impl ModelCache {
                 Some(entry) if entry.users > 0 => {
                     return Err(busy(format!("the model '{id}' is in use; unload it later"), 1));
                 }
-                _ => state.entries.remove(id),
+                _ => state.remove(id),
             }
         };
         let Some(Entry { thread, loading, .. }) = entry else { return Ok(()) };
         // The thread ends with the last sender of orders.
         drop(loading);
-        if let Some(thread) = thread {
-            // A panic is already logged.
-            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
-        }
+        let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         self.advance();
         Ok(())
     }
@@ -333,10 +341,12 @@ impl ModelCache {
                 }
             }
             let Some(group) = state.queue.pop() else { break };
-            let leaving = leaving.iter().filter_map(|id| state.entries.remove(id)?.thread).collect();
+            for id in &leaving {
+                drop(state.remove(id));
+            }
             let started = match state.entries.contains_key(&group.id) {
                 true => Ok(()),
-                false => self.spawn_thread(&group, leaving).map(|entry| {
+                false => self.spawn_thread(&group, state.leaving.clone()).map(|entry| {
                     state.entries.insert(group.id.clone(), entry);
                 }),
             };
@@ -365,7 +375,7 @@ impl ModelCache {
     fn spawn_thread(
         self: &Arc<Self>,
         group: &Group<StoredModel, oneshot::Sender<Grant>>,
-        leaving: Vec<JoinHandle<()>>,
+        leaving: Vec<SharedThread>,
     ) -> io::Result<Entry> {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let (sender, loading) = watch::channel(Loading::Pending);
@@ -391,7 +401,7 @@ impl ModelCache {
             load_time: Duration::ZERO,
             turn: Turn::default(),
             loading,
-            thread: Some(thread),
+            thread: SharedThread::new(thread),
         })
     }
 }
@@ -429,13 +439,11 @@ impl ThreadOwner for ModelCache {
             if let Some(entry) = state.entries.get_mut(id) {
                 entry.bytes = bytes;
             }
-            leaving.iter().filter_map(|id| state.entries.remove(id)).collect()
+            leaving.iter().filter_map(|id| state.remove(id)).collect()
         };
         for Entry { thread, loading, .. } in leaving {
             drop(loading);
-            if let Some(thread) = thread {
-                let _ = thread.join();
-            }
+            thread.join();
         }
         true
     }
@@ -449,7 +457,7 @@ impl ThreadOwner for ModelCache {
                 _ => return true,
             };
             if gone {
-                state.entries.remove(id);
+                drop(state.remove(id));
             }
             gone
         };
@@ -462,7 +470,7 @@ impl ThreadOwner for ModelCache {
         {
             let mut state = self.state.lock();
             if state.entries.get(id).is_some_and(|entry| entry.number == number) {
-                state.entries.remove(id);
+                drop(state.remove(id));
             }
         }
         self.advance();
@@ -472,15 +480,13 @@ impl ThreadOwner for ModelCache {
 impl Drop for ModelCache {
     /// Waits for the threads: a process must not end while llama.cpp computes.
     fn drop(&mut self) {
-        let entries = std::mem::take(&mut self.state.lock().entries);
-        for entry in entries.into_values() {
-            drop(entry.loading);
-            if let Some(thread) = entry.thread
-                && thread.thread().id() != thread::current().id()
-            {
-                // A panic is already logged.
-                let _ = thread.join();
-            }
+        let state = self.state.get_mut();
+        let mut threads = std::mem::take(&mut state.leaving);
+        // A thread ends with the last sender of orders, which is in its entry.
+        threads.extend(std::mem::take(&mut state.entries).into_values().map(|entry| entry.thread));
+        // The last owner can be such a thread. The others may wait for its end, so that it does not wait for theirs.
+        if !threads.iter().any(SharedThread::is_current) {
+            threads.iter().for_each(SharedThread::join);
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc as orders;
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
 use hob_core::EngineError;
 use hob_models::StoredModel;
 use hob_models::tuned::file_to_load;
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
 use crate::error::plain_message;
@@ -65,6 +66,39 @@ pub(crate) trait ThreadOwner: Send + Sync {
     fn remove(self: Arc<Self>, id: &str, number: u64);
 }
 
+/// A thread whose end several may wait for.
+#[derive(Clone)]
+pub(crate) struct SharedThread {
+    id: ThreadId,
+    /// `None` when it has ended.
+    handle: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+impl SharedThread {
+    pub(crate) fn new(handle: JoinHandle<()>) -> Self {
+        SharedThread { id: handle.thread().id(), handle: Arc::new(Mutex::new(Some(handle))) }
+    }
+
+    /// Waits for its end.
+    pub(crate) fn join(&self) {
+        // The first one waits with the lock, and the others wait for the lock.
+        let mut handle = self.handle.lock();
+        if let Some(thread) = handle.take() {
+            // A panic is already logged.
+            let _ = thread.join();
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        let handle = self.handle.try_lock();
+        handle.is_some_and(|handle| handle.as_ref().is_none_or(JoinHandle::is_finished))
+    }
+
+    pub(crate) fn is_current(&self) -> bool {
+        self.id == thread::current().id()
+    }
+}
+
 /// The thread of one model, from loading to unloading.
 pub(crate) struct ModelThread {
     pub(crate) owner: Weak<dyn ThreadOwner>,
@@ -73,13 +107,13 @@ pub(crate) struct ModelThread {
     pub(crate) number: u64,
     pub(crate) pace: Arc<Pace>,
     /// The threads of models that are being unloaded.
-    pub(crate) leaving: Vec<JoinHandle<()>>,
+    pub(crate) leaving: Vec<SharedThread>,
 }
 
 impl ModelThread {
     pub(crate) fn run(mut self, state: watch::Sender<Loading>) {
         for thread in self.leaving.drain(..) {
-            let _ = thread.join();
+            thread.join();
         }
         let id = self.stored.id.clone();
         let mut state = Some(state);

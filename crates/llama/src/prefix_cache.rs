@@ -82,6 +82,11 @@ impl Slots {
         all.min(cached.max(self.promised() + cells))
     }
 
+    /// The tokens in all slots. Shared cells count more than once.
+    pub(crate) fn held(&self) -> usize {
+        self.slots.iter().map(|slot| slot.tokens.len()).sum()
+    }
+
     /// The longest beginning of a prompt that a slot has.
     pub(crate) fn longest_match(&self, prompt: &[Token]) -> usize {
         self.slots.iter().map(|slot| common_prefix(&slot.tokens, prompt)).max().unwrap_or(0)

@@ -17,6 +17,9 @@ const MAGIC: &[u8; 8] = b"HOBKV\0\0\x01";
 
 const EXTENSION: &str = "kv";
 
+/// Another number for every change of what a state contains, beside the version of llama.cpp.
+const STATE_FORMAT: u32 = 2;
+
 /// Prompts of one model.
 const MAX_OF_MODEL: usize = 4;
 
@@ -57,7 +60,7 @@ impl PrefixStore {
         let metadata = fs::metadata(&file).ok()?;
         let modified = metadata.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         let text = format!(
-            "{}|{}|{}|{}|{}",
+            "{}|{}|{}|{}|{}|{STATE_FORMAT}",
             file.display(),
             metadata.len(),
             modified.as_nanos(),
@@ -107,9 +110,14 @@ impl PrefixStore {
         touched.and_then(|file| file.set_modified(SystemTime::now())).is_ok()
     }
 
+    /// The most bytes of the state of a prompt. A larger one is not saved.
+    pub(crate) fn room_for(&self, tokens: &[i32]) -> u64 {
+        self.limit.saturating_sub(head_size(tokens) as u64)
+    }
+
     /// Saves a prompt, and deletes the oldest ones beyond the limits. A failure is logged: nothing depends on it.
     pub(crate) fn save(&self, tokens: &[i32], state: &[u8]) {
-        let bytes = (MAGIC.len() + 8 + DIGEST_BYTES + size_of_val(tokens) + state.len()) as u64;
+        let bytes = (head_size(tokens) + state.len()) as u64;
         if tokens.len() < WORTH_SAVING || bytes > self.limit {
             return;
         }
@@ -134,7 +142,7 @@ impl PrefixStore {
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             let mut output = options.open(&unfinished)?;
-            let mut head = Vec::with_capacity(MAGIC.len() + 8 + DIGEST_BYTES + size_of_val(tokens));
+            let mut head = Vec::with_capacity(head_size(tokens));
             head.extend_from_slice(MAGIC);
             head.extend_from_slice(&(tokens.len() as u64).to_le_bytes());
             head.extend_from_slice(&digest_of(tokens, state));
@@ -200,6 +208,11 @@ struct StoredFile {
     path: PathBuf,
     bytes: u64,
     modified: SystemTime,
+}
+
+/// The bytes of a file before the state.
+fn head_size(tokens: &[i32]) -> usize {
+    MAGIC.len() + 8 + DIGEST_BYTES + size_of_val(tokens)
 }
 
 /// Reads up to the state. Also returns the digest of tokens and state.

@@ -59,8 +59,13 @@ pub(crate) fn prepare(
     };
     let constraint = Constraint::new(loaded, request, plan, &format, calls.as_ref())?;
     let visible = loaded.control_marks(format.marks());
-    // An answer that follows a schema from its first token is text as it stands.
-    let is_document = request.response_format != ResponseFormat::Text && !format.is_in_thought();
+    let follows_schema = request.response_format != ResponseFormat::Text;
+    if follows_schema && !constraint.may_call() && !constraint::offered(request).is_empty() {
+        // The grammar of calls is too large, or the model's format leaves no room for both.
+        ask.warnings.push(AnswerWarning::Ignored("tools".to_owned()));
+    }
+    // An answer that follows a schema from its first token, and is no call, is text as it stands.
+    let is_document = follows_schema && !format.is_in_thought() && !constraint.may_call();
     let format = Some(format).filter(|_| !is_document);
     Ok(Prepared { prompt, media, ask, constraint, format, visible, repeated: None })
 }

@@ -5,19 +5,70 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::time::Duration;
 
-use hob_sync::Mutex;
-use hob_sync::mpsc::{Receiver, Sender, channel};
+use hob_sync::mpsc::{Sender, channel};
 use hob_sync::thread::{Builder, JoinHandle};
+use hob_sync::{Condvar, Mutex};
 
 /// The least scores for one thread, roughly. Waking a thread takes about as long as reading so many.
 const MIN_SCORES: usize = 1 << 17;
 
-/// The work of one thread.
+/// Longer than any work. A shorter wait may end early in the tests of many orders.
+const LONG: Duration = Duration::from_secs(60);
+
+/// The work of a step, for one thread. It may be called only by a thread that [`Step::enter`] has let in.
 type Part = Box<dyn FnOnce() + Send>;
 
-/// Whether a part ended, or the panic that ended it.
-type PartResult = Result<(), Box<dyn Any + Send>>;
+/// A panic that ended a part.
+type Panic = Box<dyn Any + Send>;
+
+/// Which threads work on the tasks of a step.
+#[derive(Default)]
+struct Step {
+    state: Mutex<StepState>,
+    /// A thread has left.
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct StepState {
+    /// The caller waits for the end. A thread that is only now awake has nothing to do, and the caller does not wait for it.
+    is_over: bool,
+    /// The threads that work.
+    inside: usize,
+    panic: Option<Panic>,
+}
+
+impl Step {
+    /// Whether a thread may begin. It must [`Step::leave`] then.
+    fn enter(&self) -> bool {
+        let mut state = self.state.lock();
+        let may = !state.is_over;
+        state.inside += usize::from(may);
+        may
+    }
+
+    fn leave(&self, panic: Option<Panic>) {
+        let mut state = self.state.lock();
+        state.inside -= 1;
+        if panic.is_some() {
+            state.panic = panic;
+        }
+        self.left.notify_one();
+    }
+
+    /// Lets no thread begin, waits for those that have begun, and returns the last panic.
+    fn end(&self) -> Option<Panic> {
+        let mut state = self.state.lock();
+        state.is_over = true;
+        while state.inside > 0 {
+            self.left.wait_while_for(&mut state, |state| state.inside > 0, LONG);
+        }
+        state.panic.take()
+    }
+}
 
 /// The threads of one model.
 pub(crate) struct SamplingThreads {
@@ -25,15 +76,14 @@ pub(crate) struct SamplingThreads {
     limit: usize,
     /// Bytes of the stack of each.
     stack: usize,
-    parts: Vec<Sender<Part>>,
+    parts: Vec<Sender<(Arc<Step>, Part)>>,
     threads: Vec<JoinHandle<()>>,
-    done: (Sender<PartResult>, Receiver<PartResult>),
 }
 
 impl SamplingThreads {
     /// At most `limit` threads, with the one of the caller. Each starts when it is needed first.
     pub(crate) fn new(limit: usize, stack: usize) -> Self {
-        SamplingThreads { limit, stack, parts: Vec::new(), threads: Vec::new(), done: channel() }
+        SamplingThreads { limit, stack, parts: Vec::new(), threads: Vec::new() }
     }
 
     /// Does `work` for every task, each of which reads `scores` scores, and returns when all are done. Uses several threads if
@@ -41,7 +91,8 @@ impl SamplingThreads {
     pub(crate) fn run<T: Send>(&mut self, tasks: &mut [T], scores: usize, work: impl Fn(&mut T) + Sync) {
         let wanted = parts(tasks.len(), scores, self.limit);
         self.start(wanted.saturating_sub(1));
-        // Each thread takes the next task. The first ones begin while the others are woken, and tasks take different times.
+        // Each thread takes the next task. The first ones begin while the others are woken, and tasks take different times. A thread
+        // that wakes after the last task is not waited for: that can take as long as the tasks.
         let queue = Mutex::new(tasks.iter_mut());
         let take_and_work = || {
             // A function, so that the queue is locked only for this.
@@ -50,19 +101,22 @@ impl SamplingThreads {
                 work(task);
             }
         };
-        let mut lent = LentParts { done: &self.done.1, count: 0 };
+        let ending = EndOfStep { step: Arc::default() };
         for thread in self.parts.iter().take(wanted.saturating_sub(1)) {
             let part: Box<dyn FnOnce() + Send + '_> = Box::new(&take_and_work);
-            // SAFETY: `lent` waits until the part was done and dropped, also while a panic unwinds, and so before what the part
-            // borrows ends: it is declared after all of that, and is dropped before it.
+            // SAFETY: only a thread that was let into the step calls the part, and `ending` waits for all of them, also while a
+            // panic unwinds, and so before what the part borrows ends: it is declared after all of that, and is dropped before
+            // it. Dropping a part that was not called only frees its box, which has a reference.
             let part = unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Part>(part) };
             // A thread ends only with this object. If one has ended, the others do its share.
-            if thread.send(part).is_ok() {
-                lent.count += 1;
-            }
+            let _ = thread.send((Arc::clone(&ending.step), part));
         }
-        take_and_work();
-        if let Err(panic) = lent.wait() {
+        let mut panic = None;
+        // A task that panics does not end the others, also if no other thread is awake yet.
+        while let Err(caught) = catch_unwind(AssertUnwindSafe(&take_and_work)) {
+            panic = Some(caught);
+        }
+        if let Some(panic) = ending.step.end().or(panic) {
             resume_unwind(panic);
         }
     }
@@ -70,14 +124,13 @@ impl SamplingThreads {
     /// Starts threads until there are so many, or as many as the system allows.
     fn start(&mut self, count: usize) {
         while self.threads.len() < count {
-            let (sender, parts) = channel::<Part>();
-            let done = self.done.0.clone();
+            let (sender, parts) = channel::<(Arc<Step>, Part)>();
             let body = move || {
-                for part in parts {
-                    // The part is dropped before this, with what it borrows.
-                    let result = catch_unwind(AssertUnwindSafe(part));
-                    if done.send(result).is_err() {
-                        return;
+                for (step, part) in parts {
+                    if step.enter() {
+                        // The part is dropped before the thread leaves, with what it borrows.
+                        let panic = catch_unwind(AssertUnwindSafe(part)).err();
+                        step.leave(panic);
                     }
                 }
             };
@@ -105,31 +158,14 @@ impl Drop for SamplingThreads {
     }
 }
 
-/// Parts that other threads have. Dropping it waits for them.
-struct LentParts<'a> {
-    done: &'a Receiver<PartResult>,
-    count: usize,
+/// Ends a step when it is dropped.
+struct EndOfStep {
+    step: Arc<Step>,
 }
 
-impl LentParts<'_> {
-    /// Waits for all parts. The error is the last panic.
-    fn wait(&mut self) -> PartResult {
-        let mut outcome = Ok(());
-        while self.count > 0 {
-            // Every thread answers for every part, and this object's owner has a sender, so that this never fails.
-            let Ok(result) = self.done.recv() else { break };
-            self.count -= 1;
-            if result.is_err() {
-                outcome = result;
-            }
-        }
-        outcome
-    }
-}
-
-impl Drop for LentParts<'_> {
+impl Drop for EndOfStep {
     fn drop(&mut self) {
-        let _ = self.wait();
+        self.step.end();
     }
 }
 

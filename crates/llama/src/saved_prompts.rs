@@ -37,8 +37,8 @@ impl SavedPrompts {
         Some((saved.tokens, state))
     }
 
-    /// Saves prompts, the most useful first. `state` is that of a slot.
-    pub(crate) fn save(&self, kept: &[(usize, &[Token])], state: impl Fn(usize) -> Option<Vec<u8>>) {
+    /// Saves prompts, the most useful first. `state` is that of a slot, if it has no more than these bytes.
+    pub(crate) fn save(&self, kept: &[(usize, &[Token])], state: impl Fn(usize, u64) -> Option<Vec<u8>>) {
         let Some(store) = &self.store else { return };
         let mut chosen: Vec<&[Token]> = Vec::new();
         for &(slot, tokens) in kept {
@@ -51,7 +51,7 @@ impl SavedPrompts {
             // A prompt of which half is saved already is not worth writing again: most begin with the same system prompt.
             let covers = |known: &&Vec<Token>| common_prefix(known, tokens) * 2 >= tokens.len();
             let is_saved = self.known.iter().find(covers).is_some_and(|known| store.refresh(known));
-            if !is_saved && let Some(state) = state(slot) {
+            if !is_saved && let Some(state) = state(slot, store.room_for(tokens)) {
                 store.save(tokens, &state);
             }
         }
@@ -82,7 +82,7 @@ mod tests {
         let agent = tokens(0..400);
         let asked: Vec<Token> = tokens(0..380).into_iter().chain(tokens(5000..5030)).collect();
         let other = tokens(9000..9200);
-        let state = |slot: usize| Some(vec![u8::try_from(slot).expect("small"); 10]);
+        let state = |slot: usize, _| Some(vec![u8::try_from(slot).expect("small"); 10]);
         open().save(&[(1, &agent), (2, &asked), (3, &other), (4, &other[..10])], state);
         let mut saved = open();
         assert_eq!(saved.known.len(), 2);
@@ -92,7 +92,24 @@ mod tests {
         assert_eq!(saved.take_match(&longer, 100), None);
         // The next run asks something else after the same beginning.
         let next: Vec<Token> = tokens(0..380).into_iter().chain(tokens(7000..7100)).collect();
-        saved.save(&[(5, &next)], |_| panic!("half of it is saved"));
+        saved.save(&[(5, &next)], |_, _| panic!("half of it is saved"));
         assert_eq!(open().known.len(), 2);
+    }
+
+    #[test]
+    fn a_state_is_asked_for_with_the_room_that_there_is() {
+        let dir = TempDir::new().expect("a directory");
+        let file = dir.path().join("model.gguf");
+        std::fs::write(&file, "weights").expect("written");
+        let open = || {
+            let options = PrefixStoreOptions { directory: dir.path().join("prefixes"), bytes: 1000 };
+            SavedPrompts::new(PrefixStore::new(&options, StateIdentity { file: &file, cache: "f16" }))
+        };
+        let prompt = tokens(0..100);
+        let sized = |bytes: u64| vec![7; usize::try_from(bytes).expect("small")];
+        open().save(&[(1, &prompt)], |_, most| Some(sized(most + 1)));
+        assert_eq!(open().known.len(), 0);
+        open().save(&[(1, &prompt)], |_, most| Some(sized(most)));
+        assert_eq!(open().known.len(), 1);
     }
 }

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use hob_core::{Delta, FinishReason, Usage};
+use hob_core::{Delta, FinishReason, LogScope, Usage};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -38,6 +38,7 @@ pub(crate) struct Shared {
     open: Cell<usize>,
     written: Cell<u64>,
     thought: Cell<u64>,
+    log_scope: LogScope,
     _place: OwnedSemaphorePermit,
 }
 
@@ -118,6 +119,7 @@ impl Sequence {
             open: Cell::new(slots.len()),
             written: Cell::new(0),
             thought: Cell::new(0),
+            log_scope: job.log_scope,
             _place: job.place,
         });
         let tools = tools.map(Rc::new);
@@ -134,7 +136,12 @@ impl Sequence {
                 slot,
                 stage: if choice == 0 { Stage::Reading(reused) } else { Stage::Following },
                 outcome: None,
-                chooser: TokenChooser { sampler, grammar: grammar.clone(), logprobs: ask.logprobs },
+                chooser: TokenChooser {
+                    sampler,
+                    grammar: grammar.clone(),
+                    may_end: after_thought.is_none(),
+                    logprobs: ask.logprobs,
+                },
                 unsent: None,
                 repeats_prompt: shared.repeated.is_some(),
                 after_thought: after_thought.clone(),
@@ -332,7 +339,11 @@ impl Sequence {
             }
         }
         if written.stopped {
-            self.outcome = Some(Outcome::Finished(FinishReason::Stop));
+            // A mark of the format can end an answer in its thought, too. A stop string can stand at the begin of what follows it.
+            self.outcome = Some(match self.chooser.may_end || self.writer.answer_text().is_some() {
+                true => Outcome::Finished(FinishReason::Stop),
+                false => Outcome::Broken(Broken::InThought),
+            });
         } else if self.outcome.is_none() && self.chooser.grammar.is_none() {
             self.watch_for_answer(loaded);
             self.watch_for_call(loaded);
@@ -357,6 +368,7 @@ impl Sequence {
         }
         let Some(begun) = self.writer.answer_text().map(|text| text.trim_start().to_owned()) else { return };
         let grammar = self.after_thought.take();
+        self.chooser.may_end = true;
         self.chooser.grammar = grammar.map(|grammar| advanced(&grammar, &begun, loaded).unwrap_or(grammar));
     }
 
@@ -378,7 +390,8 @@ impl Sequence {
 
     /// Reports a broken answer, which ends all answers to the request.
     pub(crate) fn break_off(&self, broken: &Broken, model: &str) {
-        tracing::warn!(model, "an answer is interrupted: {broken}");
+        let warn = || tracing::warn!(model, "an answer is interrupted: {broken}");
+        self.shared.log_scope.clone().run(warn);
         let _ = self.shared.output.try_send(Err(interrupted(broken.to_string())));
     }
 

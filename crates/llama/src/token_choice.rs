@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::grammar::{Grammar, GrammarError};
 use crate::logprobs::{TokenProbabilities, probabilities};
-use crate::sampler::Sampler;
+use crate::sampler::{Sampler, TokenCandidate};
 
 /// Why an answer cannot continue.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(crate) enum Broken {
     NoToken,
     #[error("no token of the model matches the grammar")]
     DeadEnd,
+    #[error("the model ended its answer within its reasoning, before what the request requires")]
+    InThought,
     #[error("the grammar is too large: {0}")]
     Grammar(#[from] GrammarError),
 }
@@ -35,6 +37,8 @@ pub(crate) struct TokenChooser {
     pub(crate) sampler: Sampler,
     /// The grammar that the next token must match.
     pub(crate) grammar: Option<Grammar>,
+    /// Whether the text may end while there is no grammar. It may not in a thought, if what follows the thought is required.
+    pub(crate) may_end: bool,
     /// The number of alternatives with their probabilities, if the caller wants probabilities.
     pub(crate) logprobs: Option<usize>,
 }
@@ -46,7 +50,7 @@ impl TokenChooser {
         scores: &[f32],
         ends_text: impl Fn(i32) -> bool,
     ) -> Result<TokenChoice, Broken> {
-        let token = self.pick(scores)?;
+        let token = self.pick(scores, &ends_text)?;
         if ends_text(token) {
             return Ok(TokenChoice { token, is_end: true, is_complete: false, probabilities: None });
         }
@@ -63,14 +67,30 @@ impl TokenChooser {
     }
 
     /// The next token, within the grammar if there is one.
-    fn pick(&mut self, scores: &[f32]) -> Result<i32, Broken> {
+    fn pick(&mut self, scores: &[f32], ends_text: &impl Fn(i32) -> bool) -> Result<i32, Broken> {
         let free = self.sampler.choose(scores).ok_or(Broken::NoToken)?;
-        let Some(grammar) = &mut self.grammar else { return Ok(free) };
+        let Some(grammar) = &mut self.grammar else {
+            if self.may_end || !ends_text(free) {
+                return Ok(free);
+            }
+            return self.pick_other(scores, ends_text);
+        };
         // The free choice is nearly always allowed, and checking one token is a thousand times cheaper than all.
         if grammar.allows(free)? {
             return Ok(free);
         }
         self.sampler.choose_allowed(scores, |candidates| grammar.forbid(candidates))?.ok_or(Broken::DeadEnd)
+    }
+
+    /// The next token among those that do not end the text.
+    fn pick_other(&mut self, scores: &[f32], ends_text: &impl Fn(i32) -> bool) -> Result<i32, Broken> {
+        let forbid = |candidates: &mut [TokenCandidate]| -> Result<(), Broken> {
+            for candidate in candidates.iter_mut().filter(|candidate| ends_text(candidate.token)) {
+                candidate.score = f32::NEG_INFINITY;
+            }
+            Ok(())
+        };
+        self.sampler.choose_allowed(scores, forbid)?.ok_or(Broken::NoToken)
     }
 }
 
@@ -90,7 +110,7 @@ mod tests {
     const END: i32 = 2;
 
     fn chooser(params: SamplingParams) -> TokenChooser {
-        TokenChooser { sampler: Sampler::new(params), grammar: None, logprobs: None }
+        TokenChooser { sampler: Sampler::new(params), grammar: None, may_end: true, logprobs: None }
     }
 
     fn choose(chooser: &mut TokenChooser, scores: &[f32]) -> Result<i32, Broken> {
@@ -119,6 +139,18 @@ mod tests {
         // It begins a word, and nothing can continue it.
         assert_eq!(choose(&mut chooser, &scores), Ok(0));
         assert_eq!(choose(&mut chooser, &scores), Err(Broken::DeadEnd));
+    }
+
+    #[test]
+    fn a_text_that_may_not_end_continues_with_another_token() {
+        for temperature in [0.0, 1.0] {
+            let params = SamplingParams::new(temperature, 1);
+            let mut chooser = TokenChooser { may_end: false, ..chooser(params) };
+            assert_eq!(choose(&mut chooser, &[0.0, f32::NEG_INFINITY, 9.0]), Ok(0));
+            assert_eq!(choose(&mut chooser, &[f32::NEG_INFINITY, f32::NAN, 9.0]), Err(Broken::NoToken));
+            chooser.may_end = true;
+            assert_eq!(choose(&mut chooser, &[0.0, f32::NEG_INFINITY, 90.0]), Ok(END));
+        }
     }
 
     #[test]

@@ -155,7 +155,7 @@ struct Warming {
 }
 
 impl<'model> Worker<'model> {
-    /// Allocates the context, and runs the model once so that the first answer does not wait for the disk.
+    /// Allocates the context, and runs the model once so that the first answer waits neither for the disk nor for memory of a card.
     pub(crate) fn new(loaded: &'model LoadedModel, parts: WorkerParts<'model>) -> Result<Self, EngineError> {
         let mut worker = Worker {
             loaded,
@@ -177,8 +177,9 @@ impl<'model> Worker<'model> {
         if !loaded.embeds_only {
             let mut context = loaded.writing_context(loaded.first_cells())?;
             // The first request would report the same failure.
-            for position in 0..2 {
-                let _ = worker.batch.add(LlamaToken(0), position, &[0], true);
+            for (position, at) in (0..).zip(0..loaded.warm_up_tokens()) {
+                // At most as many rows of scores as there are answers, as in a usual step.
+                let _ = worker.batch.add(LlamaToken(0), position, &[0], at < loaded.parallel);
             }
             let is_read = context.decode(&mut worker.batch).is_ok();
             worker.guesses = loaded.prompt_lookup && is_read && remove(&mut context, 0, 1);
@@ -325,7 +326,12 @@ impl<'model> Worker<'model> {
 
     fn start(&mut self, job: Box<Job>, lead: usize, follow: usize) {
         self.restore(job.reusable());
-        let Some(place) = self.slots.place(job.reusable(), lead) else { return };
+        // The memory can be lost while a saved prompt is restored.
+        let Some(place) = self.slots.place(job.reusable(), lead) else {
+            let error = busy("not enough memory for the conversation now".to_owned(), RETRY_AFTER);
+            let _ = job.output.try_send(Err(error));
+            return;
+        };
         let leader = place.slot;
         self.settle(&place);
         let reused = self.slots.len(leader);

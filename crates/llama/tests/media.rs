@@ -395,3 +395,14 @@ async fn a_projector_that_does_not_fit_is_an_error_and_not_a_crash() {
         assert!(plain.is_ok(), "a model without its projector still answers text");
     }
 }
+
+#[tokio::test]
+async fn a_projector_that_could_not_be_loaded_is_tried_again() {
+    let (dir, engine) = engine_with(Some(TinyProjector { patch_size: 0, ..TinyProjector::new(WIDTH) }));
+    let request = about(picture(&png([5, 5, 5], 30)));
+    let error = engine.generate(&request).await.expect_err("no answer");
+    assert!(error.to_string().contains("clip.vision.patch_size"), "{error}");
+    TinyProjector::new(WIDTH).write(&dir.path().join("mmproj-model.gguf")).expect("a projector");
+    engine.generate(&request).await.expect("an answer");
+    assert_eq!(engine.loads(), 1);
+}

@@ -4,7 +4,7 @@ use hob_core::{GenerateRequest, ReplyMode, Sampling, ToolChoice, ToolDefinition}
 use serde_json::Value;
 
 use super::chat_response::{OllamaDecoder, read_whole};
-use super::models::{read_details, read_running, read_tags};
+use super::models::{read_details, read_running, read_running_contexts, read_tags};
 use super::request::{Body, OllamaBodyOptions, Thinking};
 use crate::fuzzing::packets::check_decoder;
 use crate::wire::unsupported_field::UnsupportedField;
@@ -33,6 +33,7 @@ pub fn check_answer(bytes: &[u8]) {
     }
     let _ = read_tags(bytes);
     let _ = read_running(bytes);
+    let _ = read_running_contexts(bytes);
     let _ = read_details(bytes);
 }
 

@@ -8,12 +8,12 @@ use hob_core::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::options::{OWN_OPTIONS, options};
+use super::options::{FullContext, OWN_OPTIONS, options};
 use crate::multiple_choices::MAX_ANSWERS;
 use crate::wire::unsupported_field::UnsupportedField;
 
 /// Additional fields that this request of Ollama has. `options` is merged with Hob's options.
-const OWN_FIELDS: [&str; 2] = ["keep_alive", "options"];
+const OWN_FIELDS: [&str; 4] = ["keep_alive", "options", "shift", "truncate"];
 
 #[derive(Debug, Serialize)]
 pub(super) struct Body<'a> {
@@ -27,6 +27,8 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<Cow<'a, Value>>,
     options: Map<String, Value>,
+    #[serde(flatten)]
+    full_context: FullContext<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     keep_alive: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,6 +76,7 @@ impl<'a> Body<'a> {
                 ResponseFormat::JsonSchema(schema) => Some(Cow::Borrowed(&schema.schema)),
             },
             options: options(settings, answer)?,
+            full_context: FullContext::of(&request.extra),
             keep_alive: request.extra.get("keep_alive").filter(|value| !value.is_null()),
             logprobs: sampling.logprobs.then_some(true),
             top_logprobs: sampling.top_logprobs.filter(|_| sampling.logprobs),
@@ -107,14 +110,27 @@ mod tests {
         let options = json!({ "temperature": 0.0, "num_predict": 4 });
         assert_eq!(
             written(&request()),
-            json!({ "model": "m", "prompt": "Once", "raw": true, "stream": false, "options": options })
+            json!({
+                "model": "m", "prompt": "Once", "raw": true, "stream": false, "options": options,
+                "truncate": false, "shift": false,
+            })
         );
         assert_eq!(
             written(&CompletionRequest { suffix: Some("end".into()), ..request() }),
             json!({
                 "model": "m", "prompt": "Once", "suffix": "end", "raw": false, "stream": false, "options": options,
+                "truncate": false, "shift": false,
             })
         );
+    }
+
+    #[test]
+    fn a_text_is_only_cut_for_a_caller_who_wants_it() {
+        let Value::Object(extra) = json!({ "truncate": true, "shift": null }) else { panic!("an object") };
+        let request = CompletionRequest { extra, ..request() };
+        assert!(check(&request, &request.settings()).is_ok_and(|ignored| ignored.is_empty()));
+        let body = written(&request);
+        assert_eq!((&body["truncate"], &body["shift"]), (&json!(true), &json!(false)));
     }
 
     #[test]

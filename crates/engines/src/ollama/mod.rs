@@ -16,13 +16,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hob_core::{
-    AnswerWarning, CompletionRequest, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
-    Generation, GenerationStream, ModelInfo, REASONING_EFFORT, ReplyMode, RunningModel,
+    AnswerWarning, CompletionRequest, ContextOverflow, EmbedRequest, Embeddings, Engine, EngineError,
+    GenerateRequest, Generation, GenerationStream, ModelInfo, REASONING_EFFORT, ReplyMode, RunningModel,
 };
 
 use serde_json::json;
 
 use self::chat_response::OllamaDecoder;
+use self::options::chosen_context;
 use self::request::{Body, OllamaBodyOptions, Thinking};
 use crate::embeddings::{EmbeddingCollector, MAX_INPUTS, ONLY_TEXT, OverlongPolicy, batches};
 use crate::multiple_choices;
@@ -92,7 +93,7 @@ impl Ollama {
                 serde_json::to_vec(&body).map_err(|error| self.endpoint.malformed(error.to_string()))?;
             let refused = match self.post("/api/chat", json, &request.model).await {
                 Ok(response) => return Ok((response, warnings)),
-                Err(error) => error,
+                Err(error) => self.with_limit(error, request).await,
             };
             let next = match &refused {
                 EngineError::Refused { status: 400, message, .. } if request::asks_for_effort(request) => {
@@ -139,16 +140,35 @@ impl Ollama {
         let warnings = generate::check(request, &settings).map_err(unsupported)?;
         let body = generate::Body::of(request, &settings, reply_mode, answer).map_err(unsupported)?;
         let json = serde_json::to_vec(&body).map_err(|error| self.endpoint.malformed(error.to_string()))?;
-        let response =
-            self.post("/api/generate", json, &request.model).await.map_err(|error| match error {
-                EngineError::Refused { status: 400, message, .. }
-                    if message.contains("does not support insert") =>
-                {
-                    self.endpoint.unsupported("suffix", Some(&message))
-                }
-                other => other,
-            })?;
+        let response = match self.post("/api/generate", json, &request.model).await {
+            Ok(response) => response,
+            Err(EngineError::Refused { status: 400, message, .. })
+                if message.contains("does not support insert") =>
+            {
+                return Err(self.endpoint.unsupported("suffix", Some(&message)));
+            }
+            Err(error) => return Err(self.with_limit(error, &settings).await),
+        };
         Ok((response, settings, warnings))
+    }
+
+    /// The error, with the limit of the context if that is exceeded: Ollama does not name it, and clients search for it.
+    async fn with_limit(&self, mut error: EngineError, request: &GenerateRequest) -> EngineError {
+        let Some(overflow) = error.context_overflow().filter(|overflow| overflow.limit.is_none()) else {
+            return error;
+        };
+        // The model can hold more than the context with which it runs, which is what counts.
+        let running = self.endpoint.fetch("/api/ps", models::read_running_contexts).await.unwrap_or_default();
+        let limit = match running.iter().find(|(name, _)| same_model(name, &request.model)) {
+            Some((_, context)) => Some(*context),
+            None => chosen_context(request),
+        };
+        if let EngineError::Refused { message, .. } = &mut error
+            && let Some(sentence) = (ContextOverflow { limit, ..overflow }).sentence()
+        {
+            *message = format!("{sentence} ({message})");
+        }
+        error
     }
 
     async fn continued(&self, request: &CompletionRequest, answer: u32) -> Result<Generation, EngineError> {

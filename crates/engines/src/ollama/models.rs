@@ -56,6 +56,7 @@ struct RunningTag {
     size: Option<u64>,
     size_vram: Option<u64>,
     expires_at: Option<String>,
+    context_length: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -103,6 +104,13 @@ pub fn read_running(body: &[u8]) -> Result<Vec<RunningModel>, String> {
         devices: Vec::new(),
     };
     Ok(running.models.into_iter().map(describe).collect())
+}
+
+/// Reads the contexts with which models run from `GET /api/ps`, in tokens. Older versions of Ollama do not report them.
+pub fn read_running_contexts(body: &[u8]) -> Result<Vec<(String, u64)>, String> {
+    let running: Running = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let context = |tag: RunningTag| Some((tag.name, tag.context_length.filter(|tokens| *tokens > 0)?));
+    Ok(running.models.into_iter().filter_map(context).collect())
 }
 
 /// Reads `POST /api/show`.

@@ -1,13 +1,15 @@
-//! Sampling options under Ollama's names, and which additional fields of a caller belong to Ollama.
+//! Sampling options under Ollama's names, what it does with a text that its context cannot hold, and which additional fields of a
+//! caller belong to Ollama.
 
 use hob_core::{GenerateRequest, REASONING_EFFORT, Sampling};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::wire::unsupported_field::UnsupportedField;
 
 /// Additional fields that Ollama's request has. `options` is merged with Hob's options, and the reasoning effort
 /// becomes `think`.
-pub const OWN_FIELDS: [&str; 4] = ["keep_alive", "options", "think", REASONING_EFFORT];
+pub const OWN_FIELDS: [&str; 6] = ["keep_alive", "options", "shift", "think", "truncate", REASONING_EFFORT];
 
 /// Ollama's options that callers send at the top level, as for vLLM and llama.cpp.
 pub const OWN_OPTIONS: [&str; 19] = [
@@ -31,6 +33,31 @@ pub const OWN_OPTIONS: [&str; 19] = [
     "use_mlock",
     "use_mmap",
 ];
+
+/// What Ollama does if the context is full. By default, it drops the oldest messages or the beginning of the text without saying
+/// so. Versions that do not know these fields ignore them.
+#[derive(Debug, Serialize)]
+pub(super) struct FullContext<'a> {
+    /// Whether a prompt that is too long is shortened.
+    truncate: &'a Value,
+    /// Whether the beginning is dropped when the answer fills the context. Otherwise the answer ends there.
+    shift: &'a Value,
+}
+
+impl<'a> FullContext<'a> {
+    /// As the caller wants it, whose additional fields are `extra`.
+    pub(super) fn of(extra: &'a Map<String, Value>) -> Self {
+        let own =
+            |name: &str| extra.get(name).filter(|value| !value.is_null()).unwrap_or(&Value::Bool(false));
+        FullContext { truncate: own("truncate"), shift: own("shift") }
+    }
+}
+
+/// The context that the caller chose, in tokens.
+pub(super) fn chosen_context(request: &GenerateRequest) -> Option<u64> {
+    let nested = request.extra.get("options").and_then(|options| options.get("num_ctx"));
+    request.extra.get("num_ctx").filter(|value| !value.is_null()).or(nested)?.as_u64()
+}
 
 /// The `options` of the request for the answer with the index `answer`. The caller's chat-completions fields override
 /// Ollama's names at the top level, these override the caller's `options`, and these override Hob's defaults.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::forced_tool_call::ForcedCall;
-use super::options::{OWN_FIELDS, OWN_OPTIONS, options};
+use super::options::{FullContext, OWN_FIELDS, OWN_OPTIONS, options};
 use crate::multiple_choices::MAX_ANSWERS;
 use crate::openai_compat::request::tool;
 use crate::wire::unsupported_field::UnsupportedField;
@@ -59,6 +59,8 @@ pub struct Body<'a> {
     format: Option<Format<'a>>,
     stream: bool,
     options: Map<String, Value>,
+    #[serde(flatten)]
+    full_context: FullContext<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     keep_alive: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,6 +142,7 @@ impl<'a> Body<'a> {
             },
             stream: form.reply_mode == ReplyMode::Streamed,
             options: options(request, form.answer)?,
+            full_context: FullContext::of(&request.extra),
             keep_alive: own("keep_alive"),
             think: match own("think") {
                 Some(own) => Some(Cow::Borrowed(own)),

@@ -58,8 +58,18 @@ fn a_plain_question_has_the_documented_defaults() {
             "messages": [{ "role": "user", "content": "hi" }],
             "stream": false,
             "options": { "temperature": 0.7, "num_predict": 1024 },
+            "truncate": false,
+            "shift": false,
         })
     );
+}
+
+#[test]
+fn a_conversation_is_only_cut_for_a_caller_who_wants_it() {
+    let request = with_extra(json!({ "truncate": true, "shift": null }));
+    let body = written(&request);
+    assert_eq!((&body["truncate"], &body["shift"]), (&json!(true), &json!(false)));
+    assert_eq!(ignored(&request), [""; 0]);
 }
 
 #[test]
@@ -96,6 +106,8 @@ fn every_parameter_ollama_has_reaches_it() {
                 "presence_penalty": 0.5,
                 "frequency_penalty": -0.5,
             },
+            "truncate": false,
+            "shift": false,
             "logprobs": true,
             "top_logprobs": 3,
         })

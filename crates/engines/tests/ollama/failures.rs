@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use hob_core::{Delta, Engine, EngineError, GenerateRequest};
+use hob_core::{CompletionRequest, Delta, Engine, EngineError, GenerateRequest};
 use hob_engines::Ollama;
 use hob_testkit::{FakeServer, Reply};
 use serde_json::json;
@@ -40,6 +40,53 @@ async fn errors_have_ollamas_text() {
         refused.to_string(),
         "ollama answered 400: invalid character 'b' looking for beginning of object key string"
     );
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_too_long_is_refused_with_the_limit() {
+    let refusal = r#"{"error":"the input length exceeds the context length"}"#;
+    let words = "ollama answered 400: This model's maximum context length is";
+    let advice = "Please reduce the length of the messages. (the input length exceeds the context length)";
+    let chosen = GenerateRequest {
+        extra: [("options".to_owned(), json!({ "num_ctx": 2048 }))].into_iter().collect(),
+        ..asking(CAPITAL, 8)
+    };
+    let loaded = json!({ "models": [
+        { "name": "other:latest", "context_length": 1024 },
+        { "name": "smollm2:latest", "context_length": 4096 },
+    ] });
+    for (running, request, limit) in [
+        (loaded, &chosen, Some(4096)),
+        // Older versions do not report it.
+        (json!({ "models": [{ "name": "smollm2:latest" }] }), &chosen, Some(2048)),
+        (json!({ "models": [] }), &asking(CAPITAL, 8), None),
+    ] {
+        let server = FakeServer::start(move |request| match request.path.as_str() {
+            "/api/ps" => Reply::json(200, running.to_string()),
+            _ => Reply::json(400, refusal),
+        })
+        .await;
+        let engine = ollama(&server);
+        let text = CompletionRequest {
+            model: "smollm2".into(),
+            prompt: "Once upon a time".into(),
+            extra: request.extra.clone(),
+            ..CompletionRequest::default()
+        };
+        for error in [
+            engine.generate(request).await.err(),
+            engine.stream(request).await.err(),
+            engine.complete(&text).await.err(),
+        ] {
+            let error = error.unwrap();
+            assert_eq!(error.context_overflow().map(|overflow| overflow.limit), Some(limit));
+            let expected = match limit {
+                Some(limit) => format!("{words} {limit} tokens. {advice}"),
+                None => "ollama answered 400: the input length exceeds the context length".to_owned(),
+            };
+            assert_eq!(error.to_string(), expected);
+        }
+    }
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ pub(crate) struct Projector {
     pub(crate) reads_whole: bool,
     threads: i32,
     use_gpu: bool,
-    native: OnceLock<Result<NativeProjector, String>>,
+    native: OnceLock<NativeProjector>,
     /// Held while a file is encoded.
     kept: Mutex<Kept>,
 }
@@ -240,31 +240,31 @@ impl Projector {
         Ok(())
     }
 
+    /// The projector, which is loaded if it is not there yet. A failure is not kept: the next file tries again. The caller has the
+    /// turn, so that it is loaded once.
     fn native(&self, request: &EncodeRequest<'_>) -> Result<&NativeProjector, EngineError> {
-        let loaded = self.native.get_or_init(|| {
-            let began = Instant::now();
-            let load = |use_gpu| NativeProjector::load(&self.path, request.model, self.threads, use_gpu);
-            let loaded = load(self.use_gpu).or_else(|reason| {
-                if !self.use_gpu {
-                    return Err(reason);
-                }
-                tracing::warn!(
-                    model = request.name,
-                    "the projector does not fit on the graphics card: {reason}"
-                );
-                load(false)
-            })?;
-            let milliseconds = began.elapsed().as_millis();
-            tracing::info!(model = request.name, milliseconds, "projector loaded");
-            Ok(loaded)
+        if let Some(native) = self.native.get() {
+            return Ok(native);
+        }
+        let began = Instant::now();
+        let load = |use_gpu| NativeProjector::load(&self.path, request.model, self.threads, use_gpu);
+        let loaded = load(self.use_gpu).or_else(|reason| {
+            if !self.use_gpu {
+                return Err(reason);
+            }
+            tracing::warn!(model = request.name, "the projector does not fit on the graphics card: {reason}");
+            load(false)
         });
-        loaded.as_ref().map_err(|reason| {
+        let loaded = loaded.map_err(|reason| {
             unusable(format!(
                 "cannot load the projector of '{}' ({}): {reason}",
                 request.name,
                 self.path.display()
             ))
-        })
+        })?;
+        let milliseconds = began.elapsed().as_millis();
+        tracing::info!(model = request.name, milliseconds, "projector loaded");
+        Ok(self.native.get_or_init(|| loaded))
     }
 
     /// Reads a part of the vectors of a chunk into the memory of a sequence.
@@ -275,7 +275,7 @@ impl Projector {
         chunk: usize,
         part: &ReadPart,
     ) -> Result<(), String> {
-        let Some(Ok(native)) = self.native.get() else {
+        let Some(native) = self.native.get() else {
             return Err("the projector is not loaded".to_owned());
         };
         match media.chunks.get(chunk) {

@@ -1,6 +1,6 @@
 //! Reads a schema: sorts its keywords into those for the grammar, those for the final check, and those that are refused.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use hob_core::percent_decoded;
 use serde_json::{Map, Value};
@@ -26,6 +26,10 @@ const ONLY_CHECKED: [&str; 11] = [
     "then",
     "else",
 ];
+
+/// Checked for an object whose named properties stand beside others: the grammar tells names apart by one spelling of each, and
+/// JSON has several.
+pub(super) const NAMES: &str = "additionalProperties";
 
 /// Reads the schemas of one document.
 pub(super) struct Reader<'a> {
@@ -73,6 +77,9 @@ impl<'a> Reader<'a> {
         }
         if self.closes && is_open(&out) {
             out.insert("additionalProperties".to_owned(), Value::Bool(false));
+        }
+        if has_confusable_names(&out) {
+            self.checked.insert(NAMES);
         }
         if counts(&out)
             && BOUNDS.iter().all(|keyword| fields.contains_key(*keyword) == out.contains_key(*keyword))
@@ -167,14 +174,19 @@ impl<'a> Reader<'a> {
                 if least && count > MAX_LEAST {
                     return Err(SchemaError::Unsatisfiable(format!("'{keyword}' is more than {MAX_LEAST}")));
                 }
-                if keyword.ends_with("Properties") && has_optional(fields) {
+                let is_kept = !keyword.ends_with("Properties") || !has_optional(fields);
+                // The grammar counts members, of which several can have one name.
+                let is_exact = is_kept && (keyword != "minProperties" || count <= 1);
+                let is_implied = keyword == "minProperties" && count <= required(fields).len() as u64;
+                if is_kept {
+                    keep(count.min(u64::from(u32::MAX / 2)).into());
+                }
+                if !is_exact && !is_implied {
                     self.checked.insert(if keyword == "minProperties" {
                         "minProperties"
                     } else {
                         "maxProperties"
                     });
-                } else {
-                    keep(count.min(u64::from(u32::MAX / 2)).into());
                 }
             }
             // The older form with a flag.
@@ -291,18 +303,28 @@ fn types(value: &Value) -> Result<Value, SchemaError> {
     if right { Ok(value.clone()) } else { Err(malformed("type", "the name of a type, or a list of them")) }
 }
 
+/// The names of required properties.
+fn required(fields: &Map<String, Value>) -> HashSet<&str> {
+    let names = fields.get("required").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
 /// Whether an object has optional properties. The grammar counts properties only without any.
 fn has_optional(fields: &Map<String, Value>) -> bool {
-    let required: Vec<&str> = fields
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
+    let required = required(fields);
     let named = fields.get("properties").and_then(Value::as_object);
     let elsewhere = ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|keyword| fields.contains_key(*keyword));
-    elsewhere || named.is_some_and(|named| named.keys().any(|name| !required.contains(&name.as_str())))
+    elsewhere || named.is_some_and(|named| named.keys().any(|name| !required.contains(name.as_str())))
+}
+
+/// Whether a name of an object, spelled otherwise, can get the schema of other names.
+fn has_confusable_names(schema: &Map<String, Value>) -> bool {
+    let has = |keyword: &str| {
+        schema.get(keyword).and_then(Value::as_object).is_some_and(|schemas| !schemas.is_empty())
+    };
+    let is_open = schema.get("additionalProperties") != Some(&Value::Bool(false));
+    let kinds = [has("properties"), has("patternProperties"), is_open];
+    kinds.into_iter().filter(|kind| *kind).count() > 1
 }
 
 /// Whether an object may have to match two schemas at once. False positives do no harm.

@@ -25,6 +25,8 @@ fn keywords_of_a_grammar_need_no_check() {
             "when": {"type": ["string", "null"], "format": "date-time"},
             "pair": {"prefixItems": [{"type": "integer"}, {"const": 1}], "items": false, "type": "array"},
             "either": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
+            "map": {"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 1, "maxProperties": 3},
+            "named": {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"], "minProperties": 1},
         },
         "required": ["id"],
         "additionalProperties": false,
@@ -45,6 +47,16 @@ fn other_keywords_are_named_for_the_check() {
         (json!({"const": 12_345_678_901_234_567_890_u64}), "enum"),
         (json!({"type": "string", "format": "regex"}), "format"),
         (json!({"type": "object", "properties": {"a": {}, "b": {}}, "maxProperties": 1}), "maxProperties"),
+        (json!({"type": "object", "properties": {"a": {}, "b": {}}, "minProperties": 1}), "minProperties"),
+        (json!({"type": "object", "minProperties": 2}), "minProperties"),
+        (json!({"type": "object", "required": ["a"], "minProperties": 2}), "minProperties"),
+        (
+            json!({"properties": {"a": {}}, "additionalProperties": {"type": "string"}}),
+            "additionalProperties",
+        ),
+        (json!({"properties": {"a": {}}, "additionalProperties": true}), "additionalProperties"),
+        (json!({"patternProperties": {"^a": {"type": "null"}}}), "additionalProperties"),
+        (json!({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}), "additionalProperties"),
     ] {
         assert_eq!(checked(&schema), [keyword], "{schema}");
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::{GrowthNeed, Worker};
-use crate::context_memory::{copy, move_memory, remove};
+use crate::context_memory::{copy, read_memory, remove, seq_id, write_memory};
 use crate::kv_state;
 use crate::prefix_cache::{SlotAssignment, Slots, Token};
 
@@ -13,11 +13,10 @@ impl Worker<'_> {
         let size = self.loaded.context_size;
         let most = size.cells as usize;
         let (now, wanted) = (self.slots.cells(), self.slots.wanted(cells, size.cached_cells as usize));
-        let Some(context) = &self.context else { return };
-        if wanted <= now || now >= most {
+        if self.loaded.embeds_only || wanted <= now || now >= most {
             return;
         }
-        let mut cells = now.max(1);
+        let mut cells = now.max(self.loaded.first_cells() as usize).max(1);
         while cells < wanted {
             cells = cells.saturating_mul(2);
         }
@@ -28,24 +27,58 @@ impl Worker<'_> {
             return;
         }
         let need = if writing == 0 { GrowthNeed::Now } else { GrowthNeed::Later };
-        let claimed = u32::try_from(cells).ok().filter(|cells| (self.claim)(*cells, need));
-        let made = claimed.and_then(|cells| self.loaded.writing_context(cells).ok());
-        let moved = made.and_then(|mut larger| move_memory(context, &mut larger).then_some(larger));
-        match moved {
-            Some(larger) => {
-                tracing::debug!(model = %self.loaded.id, cells, "growing the memory of the model");
-                self.context = Some(larger);
-                self.slots.grow(cells);
-            }
+        if self.enlarge(cells, need) {
+            tracing::debug!(model = %self.loaded.id, cells, "the memory of the model has grown");
+        } else {
             // The others continue, and the new one waits.
-            None => {
-                tracing::warn!(model = %self.loaded.id, cells, "not enough memory for more conversations");
-                self.refused = Some((cells, writing));
-                if let Some(before) = claimed.and_then(|_| u32::try_from(now).ok()) {
-                    (self.claim)(before, GrowthNeed::Later);
-                }
-            }
+            tracing::warn!(model = %self.loaded.id, cells, "not enough memory for more conversations");
+            self.refused = Some((cells, writing));
         }
+    }
+
+    /// Replaces the memory by one with this many cells; `false` if there is too little for it. A copy has the conversations in the
+    /// meantime: the old memory and the new one together would take more. All of it moves together, because sequences share cells.
+    fn enlarge(&mut self, cells: usize, need: GrowthNeed) -> bool {
+        let before = self.slots.cells();
+        // Beside a full limit, the copy exceeds it for a moment.
+        let with_copy = cells + self.slots.held().min(before);
+        if !self.claim_cells(with_copy, GrowthNeed::Later) && !self.claim_cells(cells, need) {
+            return false;
+        }
+        let copy = match self.slots.held() {
+            0 => Some(Vec::new()),
+            _ => self.context.as_ref().and_then(read_memory),
+        };
+        let Some(copy) = copy else {
+            self.claim_again(GrowthNeed::Later);
+            return false;
+        };
+        self.context = None;
+        let has_grown = self.make_memory(cells, &copy);
+        if !has_grown && (before == 0 || !self.make_memory(before, &copy)) {
+            self.lose_memory();
+        }
+        self.claim_again(GrowthNeed::Later);
+        has_grown
+    }
+
+    /// Makes the memory from a copy, which is empty if nothing is held; `false` on failure.
+    fn make_memory(&mut self, cells: usize, copy: &[u8]) -> bool {
+        let Ok(size) = u32::try_from(cells) else { return false };
+        let Ok(mut context) = self.loaded.writing_context(size) else { return false };
+        if !copy.is_empty() && !write_memory(&mut context, copy) {
+            return false;
+        }
+        self.context = Some(context);
+        self.slots.grow(cells);
+        true
+    }
+
+    /// Continues without memory. The next request makes it again, or is refused.
+    fn lose_memory(&mut self) {
+        self.context = None;
+        self.fail_all("the memory of the conversations cannot be allocated again");
+        self.slots = Slots::new(self.loaded.parallel, 0, self.loaded.reuse());
     }
 
     /// Asks for the memory of vectors beside answers. Conversations of the past are forgotten for it if nothing else helps.
@@ -65,8 +98,11 @@ impl Worker<'_> {
 
     /// Asks for the memory of the model with as many cells as it has.
     fn claim_again(&mut self, need: GrowthNeed) -> bool {
-        let cells = u32::try_from(self.slots.cells()).unwrap_or(u32::MAX);
-        (self.claim)(cells, need)
+        self.claim_cells(self.slots.cells(), need)
+    }
+
+    fn claim_cells(&mut self, cells: usize, need: GrowthNeed) -> bool {
+        (self.claim)(u32::try_from(cells).unwrap_or(u32::MAX), need)
     }
 
     /// Returns to the initial memory; `false` if answers use more, or if there is no more.
@@ -89,6 +125,13 @@ impl Worker<'_> {
         let Some(context) = &mut self.context else { return };
         for &slot in &place.forget {
             remove(context, slot, 0);
+        }
+        // A beginning of which cells are missing would give a wrong answer.
+        let from = place.copy_from.unwrap_or(place.slot);
+        if place.reused > 0 && context.kv_cache_seq_pos_min(seq_id(from)) != 0 {
+            remove(context, place.slot, 0);
+            self.slots.clear(place.slot);
+            return;
         }
         match place.copy_from {
             Some(from) => {
@@ -127,7 +170,11 @@ impl Worker<'_> {
     /// Saves the most used prompts for the next start.
     pub(crate) fn save_prompts(&self) {
         if let Some(context) = &self.context {
-            self.saved.save(&self.slots.kept(), |slot| kv_state::read(context, slot));
+            self.saved.save(&self.slots.kept(), |slot, most| kv_state::read(context, slot, most));
         }
     }
 }
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

@@ -2,12 +2,15 @@
 
 use futures::StreamExt;
 use hob_core::{
-    Delta, Engine, EngineError, FinishReason, GenerateRequest, JsonSchema, Message, ResponseFormat, Role,
-    Sampling, Temperature, ToolCall, ToolChoice, ToolDefinition,
+    AnswerWarning, Delta, Engine, EngineError, FinishReason, GenerateRequest, JsonSchema, Message,
+    ResponseFormat, Role, Sampling, Temperature, TokenizeInput, ToolCall, ToolChoice, ToolDefinition,
 };
+use hob_llama::LlamaEngine;
+use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
 use serde_json::{Map, Value, json};
+use tempfile::TempDir;
 
-use super::{MODEL, answer, ask, engine, refusal};
+use super::{MODEL, answer, ask, engine, model_file, options, refusal, split};
 
 #[tokio::test]
 async fn answers_follow_a_schema() {
@@ -112,6 +115,77 @@ async fn tools_that_may_be_called_need_not_be() {
     assert!(!free.content.is_empty() || !free.tool_calls.is_empty());
     let none = answer(&request(Some(ToolChoice::None))).await.answer;
     assert!(none.tool_calls.is_empty() && !none.content.is_empty());
+}
+
+/// A bias for the token with this text.
+async fn bias(text: &str, bias: i32) -> Map<String, Value> {
+    let input = TokenizeInput::Text { text: text.into(), add_special: false, parse_special: true };
+    let tokens = split(input).await;
+    let [token] = tokens[..] else { panic!("'{text}' is not one token: {tokens:?}") };
+    Map::from_iter([("logit_bias".to_owned(), json!({ (token.to_string()): bias }))])
+}
+
+fn capital() -> ResponseFormat {
+    let schema = json!({"type": "object", "properties": {"capital": {"type": "string", "maxLength": 20}},
+        "required": ["capital"], "additionalProperties": false});
+    ResponseFormat::JsonSchema(JsonSchema {
+        name: "capital".into(),
+        description: None,
+        schema,
+        strict: Some(true),
+    })
+}
+
+#[tokio::test]
+async fn an_answer_by_a_schema_may_be_a_call_instead() {
+    // A call begins with '<' in this model's format, and an answer by the schema with '{'.
+    for (weight, calls) in [(100, true), (-100, false)] {
+        let request = GenerateRequest {
+            tools: vec![weather()],
+            parallel_tool_calls: Some(false),
+            response_format: capital(),
+            extra: bias("<", weight).await,
+            ..ask("What is the capital of Italy?", 150)
+        };
+        let generation = answer(&request).await;
+        assert!(!generation.warnings.contains(&AnswerWarning::Ignored("tools".into())));
+        let answer = generation.answer;
+        let written = if calls {
+            let [call] = answer.tool_calls.as_slice() else { panic!("one call, got {answer:?}") };
+            assert_eq!((call.name.as_str(), answer.content.as_str()), ("get_weather", ""));
+            &call.arguments
+        } else {
+            assert_eq!(answer.tool_calls, []);
+            &answer.content
+        };
+        let value: Value =
+            serde_json::from_str(written).unwrap_or_else(|error| panic!("{error}: {answer:?}"));
+        assert!(value[if calls { "city" } else { "capital" }].is_string(), "{value}");
+        let reason = if calls { FinishReason::ToolCalls } else { FinishReason::Stop };
+        assert_eq!(answer.finish_reason, reason);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_required_does_not_end_within_a_thought() {
+    let template = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] \
+        + '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n<think>\\n' }}{% endif %}";
+    let dir = TempDir::new().expect("a directory for models");
+    let entries = [("tokenizer.chat_template", MetadataValue::Text(template))];
+    copy_with_metadata(&model_file(), &dir.path().join("model.gguf"), &entries).expect("a copy of the model");
+    let engine = LlamaEngine::new(options(&dir));
+    // The model ends wherever it may.
+    let free =
+        GenerateRequest { extra: bias("<|im_end|>", 100).await, ..ask("What is the capital of Italy?", 12) };
+    let by_schema = GenerateRequest { response_format: capital(), ..free.clone() };
+    let forced =
+        GenerateRequest { tools: vec![weather()], tool_choice: Some(ToolChoice::Required), ..free.clone() };
+    for (request, reason) in
+        [(&free, FinishReason::Stop), (&by_schema, FinishReason::Length), (&forced, FinishReason::Length)]
+    {
+        let answer = engine.generate(request).await.expect("an answer").answer;
+        assert_eq!(answer.finish_reason, reason, "{answer:?}");
+    }
 }
 
 #[tokio::test]

@@ -5,9 +5,14 @@
 mod answers;
 mod completions;
 mod concurrency;
+// These call the processor's backend, which is a library that is loaded at the start then.
+#[cfg(not(feature = "dynamic-backends"))]
+mod exceptions;
 mod formats_and_tools;
 mod loading;
+#[cfg(not(feature = "dynamic-backends"))]
 mod products;
+mod sliding_window;
 mod tuning;
 mod vectors;
 

@@ -1,6 +1,12 @@
-//! Generated schemas and requests.
+//! Generated schemas and requests. What is answered to its end follows its schema, by the word of another validator.
+//!
+//! The long run takes tens of minutes and runs only by itself, with the variables that `./dev test` sets:
+//! `cargo nextest run -p hob-llama --run-ignored only hundred_thousand`.
 
-use hob_core::{Engine, EngineError, GenerateRequest, Sampling, Temperature};
+use hob_core::{
+    Answer, Engine, EngineError, FinishReason, GenerateRequest, MaxTokens, ResponseFormat, Sampling,
+    Temperature, ToolChoice,
+};
 use hob_llama::{LlamaEngine, LlamaOptions};
 use serde_json::{Map, Value, json};
 
@@ -231,24 +237,65 @@ impl Nasty {
     }
 }
 
+/// The most tokens of an answer that is not given up. Many end before.
+const LONGEST: i64 = 40;
+
+/// Panics if an answer that ended by itself does not follow the schema of its request.
+fn check_answer(request: &GenerateRequest, answer: &Answer) {
+    let (schema, texts): (&Value, Vec<&str>) =
+        match (&request.response_format, &request.tools[..], &request.tool_choice) {
+            (ResponseFormat::JsonSchema(wanted), _, _) if answer.finish_reason == FinishReason::Stop => {
+                (&wanted.schema, vec![answer.content.as_str()])
+            }
+            // Arguments are objects, so only the schema of an object is taken as it is.
+            (_, [tool], Some(ToolChoice::Required)) if answer.finish_reason == FinishReason::ToolCalls => {
+                let Some(schema @ Value::Object(fields)) = &tool.parameters else { return };
+                if fields.get("type").is_some_and(|kind| kind != "object") {
+                    return;
+                }
+                (schema, answer.tool_calls.iter().map(|call| call.arguments.as_str()).collect())
+            }
+            _ => return,
+        };
+    let Ok(validator) = jsonschema::options().should_validate_formats(true).build(schema) else { return };
+    for text in texts {
+        match serde_json::from_str::<Value>(text) {
+            Ok(value) => assert!(validator.is_valid(&value), "{text} does not follow {schema}"),
+            // A number without bounds can be larger than what this reader takes.
+            Err(error) => {
+                assert!(error.to_string().contains("out of range"), "{error} in {text} for {schema}")
+            }
+        }
+    }
+}
+
 /// What came of generated requests.
 #[derive(Debug, Default)]
 struct Tally {
     accepted: usize,
     refused: usize,
     checked: usize,
+    /// Answers that ended by themselves.
+    whole: usize,
 }
 
-/// Sends generated requests. Of those that are accepted, every `whole`th is answered to its end; the others hang up.
+/// Sends generated requests. Of those that are accepted, every `whole`th is answered to its end, and the answer is checked; the others
+/// hang up.
 async fn send_generated(count: u64, seed: u64, whole: u64) -> Tally {
     let dir = models_dir();
     let engine = LlamaEngine::new(LlamaOptions { threads: 2, ..options(&dir) });
     let mut tally = Tally::default();
     for n in 0..count {
         let mut nasty = Nasty(fastrand::Rng::with_seed(seed.wrapping_add(n)));
-        let request = nasty.request();
+        let mut request = nasty.request();
         let outcome = if n % whole == 0 {
-            engine.generate(&request).await.map(drop)
+            request.max_tokens = Some(MaxTokens::new(LONGEST).expect("positive"));
+            engine.generate(&request).await.map(|generation| {
+                for answer in generation.answers() {
+                    check_answer(&request, answer);
+                    tally.whole += usize::from(answer.finish_reason != FinishReason::Length);
+                }
+            })
         } else {
             engine.stream(&request).await.map(drop)
         };
@@ -273,13 +320,12 @@ async fn send_generated(count: u64, seed: u64, whole: u64) -> Tally {
 #[tokio::test]
 async fn generated_schemas_and_requests_leave_the_engine_answering() {
     let tally = send_generated(600, 1, 20).await;
-    assert!(tally.accepted > 60 && tally.refused > 60, "{tally:?}");
+    assert!(tally.accepted > 60 && tally.refused > 60 && tally.whole > 0, "{tally:?}");
 }
 
-/// Takes minutes: `cargo nextest run -p hob-llama --run-ignored only hundred_thousand`.
 #[tokio::test]
-#[ignore = "takes minutes"]
+#[ignore = "takes tens of minutes"]
 async fn a_hundred_thousand_generated_requests_leave_the_engine_answering() {
     let tally = send_generated(100_000, 1_000_000, 50).await;
-    assert!(tally.accepted > 10_000 && tally.refused > 10_000, "{tally:?}");
+    assert!(tally.accepted > 10_000 && tally.refused > 10_000 && tally.whole > 100, "{tally:?}");
 }
