@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # cross.sh [DIRECTORY]: builds the files of a release for 64-bit Arm on an x86-64 machine with Debian or Ubuntu, and runs the program once.
 #
-#   sudo apt-get install gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user cmake clang libclang-dev
+#   sudo apt-get install gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
+#       gcc libc6-dev make cmake clang libclang-dev python3 git
 #   packaging/cross.sh                           into dist/
 #
 # release.sh does the work. This script names the compilers, for Rust, for llama.cpp's CMake and for the bindings, and an emulator for
@@ -18,9 +19,10 @@ fail() {
     exit 1
 }
 
-for program in "$gnu-gcc" "$gnu-g++" "$gnu-strip" "$gnu-objdump" qemu-aarch64 cmake; do
-    command -v "$program" >/dev/null ||
-        fail "there is no $program. Run: sudo apt-get install gcc-$gnu g++-$gnu libc6-dev-arm64-cross qemu-user cmake clang libclang-dev"
+packages="gcc-$gnu g++-$gnu libc6-dev-arm64-cross qemu-user gcc libc6-dev make cmake clang libclang-dev python3 git"
+# Build scripts run on this machine, so it needs its own compiler too.
+for program in "$gnu-gcc" "$gnu-g++" "$gnu-strip" "$gnu-objdump" qemu-aarch64 cc make cmake clang python3 git; do
+    command -v "$program" >/dev/null || fail "there is no $program. Run: sudo apt-get install $packages"
 done
 if command -v rustup >/dev/null; then rustup target add "$triple" >&2; fi
 [ -d "$(rustc --print sysroot)/lib/rustlib/$triple" ] || fail "this Rust cannot build for $triple. With rustup: rustup target add $triple"

@@ -17,7 +17,8 @@ here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 out=${1:-$here/../dist}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-cd "$here/.."
+# Without links, because the compilers write that path into the program.
+cd -P "$here/.."
 
 say() { printf '== %s\n' "$*" >&2; }
 
@@ -39,18 +40,21 @@ url=${HOB_RELEASE_URL:-file://$out}
 if [ -z "${HOB_BINARY:-}" ]; then
     say 'building, with a library for every kind of processor'
     # Replaces 'target-cpu=native' of .cargo/config.toml, for Rust and for llama.cpp, because a release is for other machines: the program
-    # runs on any processor, and loads the library for it. Removes the paths of this machine from the program. Encoded, because a path
-    # may contain spaces.
-    flags=$(printf '%s\037' "--remap-path-prefix=$PWD=." "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo")
-    # Messages of llama.cpp contain file names. Its build does not support paths with spaces, so those stay unchanged.
-    case ${CARGO_HOME:-$HOME/.cargo} in
-    *' '*) map='' ;;
-    *) map=-ffile-prefix-map=${CARGO_HOME:-$HOME/.cargo}=cargo ;;
-    esac
+    # runs on any processor, and loads the library for it. Removes the paths of this machine from the program, so that a build in
+    # another directory gives the same one. The directory of the build comes last, because it may lie in one of the others.
+    maps=("$PWD=." "${CARGO_HOME:-$HOME/.cargo}=cargo" "$(realpath -ms "${CARGO_TARGET_DIR:-target}")=./target")
+    # Encoded, because a path may contain spaces.
+    flags=$(printf -- '--remap-path-prefix=%s\037' "${maps[@]}")
+    # Messages of llama.cpp contain the names of its files and of the changed copies. Its build does not support paths with spaces, so
+    # those stay unchanged.
+    c_flags=''
+    for map in "${maps[@]}"; do
+        case $map in *' '*) ;; *) c_flags="$c_flags -ffile-prefix-map=$map" ;; esac
+    done
     # Cargo puts the files of a named target into a directory of its own.
     named=()
     if [ -n "${CARGO_BUILD_TARGET:-}" ]; then named=(--target "$CARGO_BUILD_TARGET"); fi
-    CFLAGS="${CFLAGS:-} $map" CXXFLAGS="${CXXFLAGS:-} $map" CARGO_ENCODED_RUSTFLAGS=${flags%?} \
+    CFLAGS="${CFLAGS:-}$c_flags" CXXFLAGS="${CXXFLAGS:-}$c_flags" CARGO_ENCODED_RUSTFLAGS=${flags%?} \
         cargo build --release --locked -p hob --bin hob --features dynamic-backends "${named[@]}"
     HOB_BINARY=${CARGO_TARGET_DIR:-target}/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}release/hob
 fi
@@ -94,9 +98,10 @@ fi
 say "packing $name.tar.gz"
 mv "$work/tree" "$work/$name"
 cp README.md LICENSE CHANGELOG.md config.example.toml "$out/third-party-licences.txt" "$work/$name/"
-tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$work" -cf - "$name" | gzip "-$level" -n >"$out/$name.tar.gz"
-# Files of the same version for other machines, from earlier runs.
-for other in "$out"/hob-"$version"-*-{linux,macos}.tar.gz "$out"/hob_"$version"_*.deb "$out"/hob-"$version"-py3-*.whl "$out"/hob-"$version"-linux-*.tgz; do
+tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --mode=u+rw,go=rX --owner=0 --group=0 --numeric-owner -C "$work" -cf - "$name" | gzip "-$level" -n >"$out/$name.tar.gz"
+# Files of the same version for other machines, from earlier runs. Python writes the version of a pre-release in another form.
+wheel_version=$(basename "$wheel" | cut -d - -f 2)
+for other in "$out"/hob-"$version"-*-{linux,macos}.tar.gz "$out"/hob_"$version"_*.deb "$out"/hob-"$wheel_version"-py3-*.whl "$out"/hob-"$version"-linux-*.tgz; do
     case " ${files[*]} " in *" $(basename "$other") "*) continue ;; esac
     if [ -e "$other" ]; then files+=("$(basename "$other")"); fi
 done

@@ -5,7 +5,8 @@
 #   packaging/reproducible.sh dist             one build, compared with the release in dist/
 #
 # Ends with 0 if both are equal. The builds differ in what must not matter: the directory, the time zone, the language, and the time. They must have
-# the same commit, the same Rust, the same C and C++ compilers, and the same system libraries; the commands at the end of the output print them.
+# the same commit, the same Rust, the same C and C++ compilers, and the same system libraries; the line before the result names them. DIRECTORY has the
+# files of this machine only, made with the same HOB_COMPRESSION_LEVEL, HOB_IMAGE and HOB_MAINTAINER as here.
 set -euo pipefail
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
@@ -24,6 +25,15 @@ if [ $# -gt 0 ]; then
     compared=$(cd "$1" && pwd)
 fi
 
+# The address of the release is part of the formula and of install.sh. By default it is the directory, in which the builds differ.
+HOB_RELEASE_URL=https://release.invalid
+if [ -n "$compared" ]; then
+    # A quoted word of the shell.
+    HOB_RELEASE_URL=$(sed -n "s/^release_url='\(.*\)'\$/\1/p" "$compared/install.sh" | sed "s/'\\\\''/'/g")
+    [ -n "$HOB_RELEASE_URL" ] || fail "$compared/install.sh does not say where the release is"
+fi
+export HOB_RELEASE_URL
+
 commit=$(git rev-parse HEAD)
 begin_figures
 # Other files of the checkout are not built.
@@ -39,12 +49,11 @@ build() {
     local copy=$1 out=$2
     mkdir -p "$copy"
     git archive "$commit" | tar -x -C "$copy"
-    # What Hob compiles in C++ lies in the copy; release.sh maps the paths of Rust and of the libraries.
     (
         cd "$copy"
         umask 022
         unset CARGO_TARGET_DIR HOB_BINARY HOB_SIGNING_KEY RUSTC_WORKSPACE_WRAPPER
-        CFLAGS="-ffile-prefix-map=$copy=." CXXFLAGS="-ffile-prefix-map=$copy=." packaging/release.sh "$out" >/dev/null
+        packaging/release.sh "$out" >/dev/null
     )
 }
 

@@ -3,6 +3,8 @@
 use hob_memory::read::{Document, ReadLimits, SourceFile};
 use hob_memory::{chunk, tokens, ChunkOptions};
 
+use crate::office::{self, packed};
+
 /// Small limits, so that an input can reach them.
 const TEXT_BYTES: usize = 256 << 10;
 const PAGES: usize = 50;
@@ -15,11 +17,32 @@ pub fn pdf(bytes: &[u8]) {
 }
 
 pub fn docx(bytes: &[u8]) {
-    read("a.docx", bytes);
+    read("a.docx", &packed(&office::DOCX, bytes));
+}
+
+pub fn xlsx(bytes: &[u8]) {
+    read("a.xlsx", &packed(&office::XLSX, bytes));
+}
+
+pub fn pptx(bytes: &[u8]) {
+    read("a.pptx", &packed(&office::PPTX, bytes));
+}
+
+/// Text and presentations, which are read in the same way.
+pub fn odt(bytes: &[u8]) {
+    read("a.odt", &packed(&office::OPEN_DOCUMENT, bytes));
+}
+
+pub fn ods(bytes: &[u8]) {
+    read("a.ods", &packed(&office::OPEN_DOCUMENT, bytes));
 }
 
 pub fn mail(bytes: &[u8]) {
     read("a.eml", bytes);
+}
+
+pub fn mailbox(bytes: &[u8]) {
+    read("a.mbox", bytes);
 }
 
 pub fn html(bytes: &[u8]) {

@@ -8,6 +8,7 @@
 mod documents;
 mod gguf;
 mod markdown;
+mod office;
 mod schedule;
 mod signal_stack;
 mod targets;

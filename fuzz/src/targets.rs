@@ -37,6 +37,10 @@ const CHAT_TEMPLATE: Target = Target {
     ..target("chat_template", hob_llama::fuzzing::chat_template, "jinja")
 };
 
+/// All rules of a calendar may take 20 million steps together, which takes seconds with the checks of this build.
+const CALENDAR: Target =
+    Target { seconds: 15, ..target("calendar", hob_sources::fuzzing::calendar, "calendar") };
+
 pub const TARGETS: &[Target] = &[
     // Requests.
     target("openai_chat", openai_chat, "openai"),
@@ -69,7 +73,12 @@ pub const TARGETS: &[Target] = &[
     // Documents.
     PDF,
     target("document_docx", documents::docx, "docx"),
+    target("document_xlsx", documents::xlsx, "xlsx"),
+    target("document_pptx", documents::pptx, "pptx"),
+    target("document_odt", documents::odt, "odf"),
+    target("document_ods", documents::ods, "odf"),
     target("document_mail", documents::mail, "mail"),
+    target("document_mailbox", documents::mailbox, "mail"),
     target("document_html", documents::html, "html"),
     target("document_markdown", documents::markdown, "markdown"),
     target("document_json", documents::json, "json"),
@@ -78,7 +87,11 @@ pub const TARGETS: &[Target] = &[
     target("document_plain", documents::plain, "-"),
     target("web_page", web_page::read, "html"),
     target("markdown", markdown::render, "markdown"),
-    // Messages, tasks, settings, tools.
+    // Sources and mailboxes of the owner.
+    target("feed", hob_sources::fuzzing::feed, "feed"),
+    CALENDAR,
+    target("imap_answer", hob_mail::fuzzing::imap_answer, "imap"),
+    // Messages, tasks, settings, tools, the database.
     target("gateway_frame", hob_channels::fuzzing::gateway_frame, "channel"),
     target("whatsapp_line", hob_channels::fuzzing::whatsapp_line, "channel"),
     target("schedule", schedule::parse, "schedule"),
@@ -86,6 +99,7 @@ pub const TARGETS: &[Target] = &[
     target("tool_arguments", hob_agents::fuzzing::tool_arguments, "json"),
     target("agent_text", hob_agents::fuzzing::agent_text, "agent"),
     target("calculator", calculator, "calculator"),
+    target("telemetry_page", hob_telemetry::fuzzing::page, "telemetry"),
 ];
 
 static CHOSEN: OnceLock<&'static Target> = OnceLock::new();

@@ -39,11 +39,10 @@ cmd_soak() {
 
 mutants_version=27.1.0
 
-# Changes one line after the other in the files that decide something, and runs the tests of the packages beside each file.
+# Changes one line after the other in the files that decide something, and runs the tests of the packages beside each file. The result
+# of a file is kept until the file changes, so that parts of the work add up.
 cmd_mutants() {
-    local wanted=${1:-} results=$cache/mutants out=$reliability file packages package arguments
-    # Some of the files are no figure.
-    if [ -n "$wanted" ]; then out=$results; fi
+    local wanted=${1:-} results=$cache/mutants/results tool='' file packages package arguments at status
     install_missing list_needs_of_building list_needs_of_testing
     ensure_rust
     step 'test parts' install_parts
@@ -53,7 +52,14 @@ cmd_mutants() {
         mkdir -p "$cache/tools"
         step "installing cargo-mutants $mutants_version with cargo, once" install_mutants
     fi
-    rm -rf "$results/results"
+    if cargo nextest --version >/dev/null 2>&1; then
+        # The profile in .config/nextest.toml stops at the first failure.
+        tool='--test-tool nextest'
+        export NEXTEST_PROFILE=mutants
+    fi
+    # cargo-mutants adds a flag of its own, which alone would replace those in .cargo/config.toml. llama.cpp would then be compiled once
+    # more, for any processor.
+    export RUSTFLAGS='-C target-cpu=native'
     while read -r file packages; do
         case $file in
         *"$wanted"*) ;;
@@ -61,14 +67,23 @@ cmd_mutants() {
         esac
         arguments=''
         for package in $packages; do arguments="$arguments --test-package $package"; done
-        mkdir -p "$results/results/${file//\//-}"
+        at=$results/${file//\//-} status=0
+        rm -rf "$at"
+        mkdir -p "$at"
+        # The report compares it with the file, and counts only what is complete: with 'commit'.
+        cp "$file" "$at/source"
         say "mutants of $file"
-        # It fails if a mutant is missed; the report below decides. Unquoted on purpose: these are several words.
+        # Unquoted on purpose: these are several words, or none.
         # shellcheck disable=SC2086
-        CARGO_TARGET_DIR=$results/target cargo mutants --file "$file" $arguments --no-shuffle --colors never \
-            --output "$results/results/${file//\//-}" </dev/null || say "cargo mutants ended with $?"
+        CARGO_TARGET_DIR=$cache/mutants/target cargo mutants --file "$file" $arguments $tool --no-shuffle --colors never \
+            --output "$at" </dev/null || status=$?
+        case $status in
+        # All were noticed; some were missed; the tests of some did not end.
+        0 | 2 | 3) printf '%s\n' "${HOB_TEST_COMMIT:-}" >"$at/commit" ;;
+        *) say "cargo mutants ended with $status, so $file has no result" ;;
+        esac
     done <tests/mutants/files.txt
-    step 'report' "$python" tests/mutants/report.py "$results/results" "$out"
+    step 'report' "$python" tests/mutants/report.py "$results" "$reliability" "$wanted"
 }
 
 install_mutants() {

@@ -20,7 +20,7 @@ begin_figures() {
     export HOB_TEST_COMMIT=$commit
 }
 
-# record_run SUITE [NAME=NUMBER...] [--tests FILE] [--status N]: adds a line to the file of the suite; see tests/reliability/record.py.
+# record_run SUITE [NAME=VALUE...] [--tests FILE] [--status N]: adds a line to the file of the suite; see tests/reliability/record.py.
 # A run does not fail because its figures cannot be recorded.
 record_run() {
     local program=${python:-python3}

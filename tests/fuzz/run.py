@@ -4,8 +4,9 @@
     run.py DIRECTORY TARGET --replay FILE
 
 DIRECTORY keeps the build, the logs, what long runs found worth keeping, and the findings. Without names, all targets run. Prints a
-table and ends with 1 if any target has a finding. A run of all targets is recorded for docs/reliability.md. The targets, their limits
-and their dictionaries are those that the program lists; this script knows none by name.
+table and ends with 1 if any target has a finding. For docs/reliability.md, each target is recorded when it ends, so that the work of a
+run that is stopped counts, and a run of all targets once more at its end. The targets, their limits and their dictionaries are those
+that the program lists; this script knows none by name.
 
 The build uses the stable toolchain: LLVM's coverage instrumentation is a pass of code generation, and libFuzzer is a library.
 """
@@ -103,14 +104,13 @@ def main():
     seconds = time.monotonic() - began
     print_table(outcomes)
     if is_complete(options):
-        record(outcomes, seconds)
-    if options.keep:
-        for target in chosen:
-            keep(program, target, directory)
+        record_all(outcomes, seconds)
     failed = [outcome for outcome in outcomes if outcome.status != 0]
     for outcome in failed:
         explain(outcome)
-    sys.exit(1 if failed else 0)
+    # After the findings, because it can fail.
+    not_kept = [target for target in chosen if options.keep and not keep(program, target, directory)]
+    sys.exit(1 if failed or not_kept else 0)
 
 
 def parse(arguments):
@@ -230,6 +230,10 @@ def run(program, target, directory, lasts, patience, is_long):
     counted = EXECUTED.findall(text)
     executed = int(counted[-1]) if counted else last
     new = sorted(set(findings.iterdir()) - before)
+    record(
+        "fuzz_targets", target=target.name, executions=executed, seconds=round(seconds), edges=edges,
+        findings=int(status != 0),
+    )
     return Outcome(target, status, executed, seconds, edges, features, inputs, new, log)
 
 
@@ -248,17 +252,22 @@ def print_table(outcomes):
     print(form.format(f"{len(outcomes)} targets", f"{total:,}", "", "", "", "", str(failed)), flush=True)
 
 
-def record(outcomes, seconds):
-    """Adds the figures of a run for docs/reliability.md."""
-    numbers = {
-        "targets": len(outcomes),
-        "executions": sum(outcome.executed for outcome in outcomes),
-        "seconds": round(seconds),
-        "edges": sum(outcome.edges for outcome in outcomes),
-        "findings": sum(1 for outcome in outcomes if outcome.status),
-    }
-    arguments = [f"{name}={value}" for name, value in numbers.items()]
-    subprocess.run([sys.executable, RECORD, RELIABILITY, "fuzz", *arguments], check=True)
+def record_all(outcomes, seconds):
+    """Adds the figures of a run of all targets."""
+    record(
+        "fuzz",
+        targets=len(outcomes),
+        executions=sum(outcome.executed for outcome in outcomes),
+        seconds=round(seconds),
+        edges=sum(outcome.edges for outcome in outcomes),
+        findings=sum(1 for outcome in outcomes if outcome.status),
+    )
+
+
+def record(suite, **figures):
+    """Adds a line for docs/reliability.md. A run does not fail because it cannot be recorded; the script says why."""
+    arguments = [f"{name}={value}" for name, value in figures.items()]
+    subprocess.run([sys.executable, RECORD, RELIABILITY, suite, *arguments], check=False)
 
 
 def explain(outcome):
@@ -281,12 +290,16 @@ def replay(program, targets, file):
 
 
 def keep(program, target, directory):
-    """Adds the inputs of long runs that reach code which the corpus in the repository does not reach."""
+    """Adds the inputs of long runs that reach code which the corpus in the repository does not reach. Whether that succeeded."""
     found = directory / "corpus" / target.name
     findings = directory / "findings" / target.name
+    log = directory / "logs" / f"{target.name}.merge.log"
     command = [program, *target.arguments(findings), "-merge=1", FUZZ / "corpus" / target.name, found]
-    with (directory / "logs" / f"{target.name}.merge.log").open("w") as out:
-        subprocess.run(command, env=target.environment(), stdout=out, stderr=out, preexec_fn=target.limit, check=True)
+    with log.open("w") as out:
+        status = subprocess.run(command, env=target.environment(), stdout=out, stderr=out, preexec_fn=target.limit).returncode
+    if status != 0:
+        print(f"!! the new inputs of {target.name} are not kept; see {log}", file=sys.stderr)
+    return status == 0
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
     fill.py [DIRECTORY [PAGE]]
 
 DIRECTORY (target/reliability) has the *.jsonl that the commands of the page leave there, one line for each run; the last line of a
-figure counts. A row is a line such as '| words | value | date, commit | <!-- figure: NAME --> `command` |'. A row of which
-DIRECTORY has no run stays as it is. A run that was recorded without a date and a commit leaves that cell empty.
+figure counts. Of runs whose size the caller chooses, the largest counts, because a short one does not make it less true; of nearly equal
+ones the last. If the last run of all failed, the row says so too. A row is a line such as
+'| words | value | date, commit | <!-- figure: NAME --> `command` |'. A row of which DIRECTORY has no run stays as it is. A run that was
+recorded without a date and a commit leaves that cell empty.
 """
 
 import json
@@ -16,15 +18,59 @@ ROOT = Path(__file__).resolve().parents[2]
 ROW = re.compile(r"^\| (?P<words>[^|\n]+?) \| [^|\n]* \| [^|\n]* \| <!-- figure: (?P<name>\S+) -->", re.MULTILINE)
 
 
+# How much work a run did, for the suites that run longer on demand.
+SIZES = {"fuzz": "executions", "interleavings": "orders", "simulation": "seeds", "soak": "minutes"}
+# Runs of at least this share of the most work are equal: the same command does not always do exactly the same.
+NEARLY_ALL = 0.9
+
+
 def figures(directory):
-    """The last value of each figure and when it was measured, by its name."""
-    found = {}
+    """The value of each figure and when it was measured, by its name."""
+    runs, fuzzed = {}, []
     for path in sorted(directory.glob("*.jsonl")):
         for line in path.read_text().splitlines():
             run = json.loads(line)
+            if run["suite"] == "fuzz_targets":
+                fuzzed.append(run)
+                continue
             for name, value in OF_SUITE[run["suite"]](run).items():
-                found[name] = (value, measured(run))
+                runs.setdefault(name, []).append((run, value))
+    found = {name: chosen(name, of_figure) for name, of_figure in runs.items()}
+    if fuzzed:
+        found["fuzz.all"] = of_all_fuzzing(fuzzed), over(fuzzed)
     return found
+
+
+def chosen(name, runs):
+    """The value of a figure and when it was measured, from its runs and their values in the order of time."""
+    most = max(size(run) for run, _ in runs)
+    run, value = [each for each in runs if size(each[0]) >= NEARLY_ALL * most][-1]
+    last, _ = runs[-1]
+    if last is not run and name in WITH_FAILURES and failures(last):
+        unit = SIZES[last["suite"]]
+        when = ", ".join(filter(None, [f"{size(last):,.0f} {unit}", measured(last)]))
+        value += f"; a later run ({when}) failed"
+    return value, measured(run)
+
+
+def size(run):
+    return run.get(SIZES.get(run["suite"]), 0)
+
+
+# The figures that say whether a run failed.
+WITH_FAILURES = {"fuzz", "interleavings", "simulation", "soak.load"}
+
+
+def failures(run):
+    return run.get("failures", 0) + run.get("findings", 0) + len(run.get("grown", []))
+
+
+def over(runs):
+    """When several runs were measured."""
+    if len({measured(run) for run in runs}) == 1:
+        return measured(runs[0])
+    dates = sorted({run["date"] for run in runs if "date" in run})
+    return " to ".join(dict.fromkeys([dates[0], dates[-1]])) if dates else ""
 
 
 def measured(run):
@@ -33,7 +79,9 @@ def measured(run):
 
 
 def lasted(seconds):
-    return f"{seconds:.0f} s" if seconds < 180 else f"{seconds / 60:.0f} minutes"
+    if seconds < 180:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 3 * 3600 else f"{seconds / 3600:.0f} hours"
 
 
 def of_tests(run):
@@ -52,12 +100,23 @@ def of_fuzz(run):
     return {"fuzz": words, "fuzz.edges": f"{run['edges']:,}"}
 
 
+def of_all_fuzzing(runs):
+    """The runs of single targets, however they were started."""
+    executions, seconds, findings = (sum(run[field] for run in runs) for field in ["executions", "seconds", "findings"])
+    targets = len({run["target"] for run in runs})
+    words = f"{targets} targets, {executions:,} executions in {lasted(seconds)} of processor time"
+    return f"{words}, findings in {findings} of {len(runs):,} runs of a target"
+
+
 def of_faults(run):
     return {f"faults.{run['name']}": f"{run['count']:,} {run['unit']}, {run['failures']} failures"}
 
 
 def of_soak(run):
-    found = {"soak.load": f"{run['minutes']:.0f} minutes, {run['operations']} operations, {run['failures']} failures"}
+    words = f"{run['minutes']:.0f} minutes, {run['operations']} operations, {run['failures']} failures"
+    if "grown" in run:
+        words += f", {', '.join(run['grown']) or 'nothing'} over its bound"
+    found = {"soak.load": words}
     for figure in run["figures"]:
         name = figure["name"].split(" ")[0]
         if figure["slope"] is not None:

@@ -1,6 +1,6 @@
 """Adds the figures of a run to the file of its suite, from which fill.py makes docs/reliability.md.
 
-    record.py DIRECTORY SUITE [NAME=NUMBER...] [--tests FILE] [--status N]
+    record.py DIRECTORY SUITE [NAME=VALUE...] [--tests FILE] [--status N]
 
 The line goes to DIRECTORY/SUITE.jsonl. FILE is what 'cargo test' printed, or the JUnit report of nextest (*.xml): the numbers of tests
 and of failures, and the time, come from there. N is how the command of the tests ended. If FILE has no result of a test, nothing is added.
@@ -55,20 +55,20 @@ def tests_of(file, status):
     return figures if figures["tests"] else None
 
 
-def number(text):
+def figure(text):
     name, _, value = text.partition("=")
-    return name, int(value)
+    return name, int(value) if value.isdecimal() else value
 
 
 def main():
     parser = argparse.ArgumentParser(description="Adds the figures of a run to the file of its suite.")
     parser.add_argument("directory", type=Path)
     parser.add_argument("suite")
-    parser.add_argument("numbers", nargs="*", type=number, metavar="NAME=NUMBER")
+    parser.add_argument("figures", nargs="*", type=figure, metavar="NAME=VALUE")
     parser.add_argument("--tests", type=Path, metavar="FILE")
     parser.add_argument("--status", type=int, default=0, metavar="N")
     options = parser.parse_args()
-    run = {"suite": options.suite, **dict(options.numbers)}
+    run = {"suite": options.suite, **dict(options.figures)}
     if options.tests:
         figures = tests_of(options.tests, options.status)
         if figures is None:

@@ -10,6 +10,8 @@ mod automatic;
 mod compose;
 mod connection;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod imap;
 mod message;
 mod plain_line;

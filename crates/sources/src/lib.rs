@@ -22,6 +22,8 @@ mod calendar;
 mod error;
 mod feed;
 mod fetch;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod page;
 mod period;
 mod service;

@@ -30,6 +30,8 @@ pub mod energy;
 mod entry;
 mod export;
 mod figures;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod inference;
 mod inference_in_progress;
 mod key_usage;

@@ -92,11 +92,12 @@ fn every_row_is_filled_from_the_runs() {
         "test result: ok. 15 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out; finished in 41.20s\n";
     std::fs::write(&printed, text).unwrap();
     let printed = printed.to_str().unwrap();
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 9] = [
         &["tests", "--tests", report],
         &["interleavings", "orders=2000", "--tests", printed],
         &["simulation", "seeds=200", "--tests", printed],
         &["fuzz", "targets=39", "executions=117000000", "seconds=5400", "edges=98765", "findings=0"],
+        &["fuzz_targets", "target=sse", "executions=3000000", "seconds=50", "edges=765", "findings=0"],
         &["mutants", "caught=90", "missed=2", "timeout=1", "unviable=30", "not_accepted=1"],
         &["libraries", "packages=516", "libraries=97", "without_reason=1"],
         &["advisories", "known=0"],
@@ -118,7 +119,8 @@ fn every_row_is_filled_from_the_runs() {
     let growth = |name: &str| json!({ "name": name, "slope": 0.5, "low": -0.25, "high": 1.25, "mean": 60.0 });
     let names = ["memory (MiB)", "descriptors", "threads", "p50 (ms)", "p99 (ms)", "database (MiB)"];
     let soak = json!({
-        "suite": "soak", "minutes": 120.0, "operations": 9000, "failures": 0, "figures": names.map(growth),
+        "suite": "soak", "minutes": 120.0, "operations": 9000, "failures": 0, "grown": [],
+        "figures": names.map(growth),
     });
     std::fs::write(runs.join("soak.jsonl"), format!("{soak}\n")).unwrap();
 
@@ -133,10 +135,11 @@ fn every_row_is_filled_from_the_runs() {
         "| 15 tests, 2,000 orders each, in 41 s, 0 failures |",
         "| 15 tests, 200 seeds each, in 41 s, 0 failures |",
         "| 39 targets, 117,000,000 executions in 90 minutes, 0 findings |",
+        "| 1 targets, 3,000,000 executions in 50 s of processor time, findings in 0 of 1 runs of a target |",
         "| 98,765 |",
         "| 91 of 93 noticed, 1 without a reason |",
         "| 7 changes, 0 failures |",
-        "| 120 minutes, 9000 operations, 0 failures |",
+        "| 120 minutes, 9000 operations, 0 failures, nothing over its bound |",
         "| +0.50 an hour (-0.25 to 1.25), mean 60.0 |",
         "| 516 |",
         "| 97, 96 with a reason |",
@@ -227,6 +230,47 @@ fn a_figure_says_when_and_on_which_commit_it_was_measured() {
             assert!(filled.contains(row), "{row} is not in {filled}");
         }
     }
+}
+
+#[test]
+fn the_largest_run_counts_and_a_later_failure_is_not_hidden() {
+    let directory = tempfile::tempdir().unwrap();
+    let runs = directory.path();
+    let first = [("HOB_TEST_DATE", "2026-11-16"), ("HOB_TEST_COMMIT", "1a2b3c4d")];
+    let last = [("HOB_TEST_DATE", "2026-11-17"), ("HOB_TEST_COMMIT", "67a835eb")];
+    let fuzz = |variables: &[(&str, &str)], executions: &str, findings: &str| {
+        let figures = ["fuzz", executions, findings, "targets=39", "seconds=60", "edges=98765"];
+        run_with(variables, "record.py", runs, &figures);
+    };
+    let fuzz_sse = |variables: &[(&str, &str)], findings: &str| {
+        let figures = ["fuzz_targets", "target=sse", "executions=3000000", findings, "seconds=90", "edges=7"];
+        run_with(variables, "record.py", runs, &figures);
+    };
+    let copy = runs.join("page.md");
+    std::fs::write(&copy, page()).unwrap();
+    let assert_rows = |rows: &[&str]| {
+        run("fill.py", runs, &[copy.to_str().unwrap()]);
+        let filled = std::fs::read_to_string(&copy).unwrap();
+        for row in rows {
+            assert!(filled.contains(row), "{row} is not in {filled}");
+        }
+    };
+
+    fuzz(&first, "executions=117000000", "findings=0");
+    fuzz_sse(&first, "findings=0");
+    fuzz(&last, "executions=90000", "findings=2");
+    fuzz_sse(&last, "findings=1");
+    let failed = "39 targets, 117,000,000 executions in 60 s, 0 findings; \
+                  a later run (90,000 executions, 2026-11-17, 67a835eb) failed | 2026-11-16, 1a2b3c4d |";
+    let all = "| 1 targets, 6,000,000 executions in 3 minutes of processor time, \
+               findings in 1 of 2 runs of a target | 2026-11-16 to 2026-11-17 |";
+    assert_rows(&[failed, "| 98,765 | 2026-11-16, 1a2b3c4d |", all]);
+
+    fuzz(&last, "executions=90000", "findings=0");
+    assert_rows(&["| 39 targets, 117,000,000 executions in 60 s, 0 findings | 2026-11-16, 1a2b3c4d |"]);
+    // The same command does not always do exactly the same work.
+    fuzz(&last, "executions=116999000", "findings=0");
+    assert_rows(&["| 39 targets, 116,999,000 executions in 60 s, 0 findings | 2026-11-17, 67a835eb |"]);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 mod command;
 mod fetched;
 mod folder_name;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 pub(crate) mod query;
 mod response;
 pub(crate) mod session;

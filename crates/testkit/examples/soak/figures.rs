@@ -109,6 +109,11 @@ impl Figures {
         KINDS.iter().filter(grows).map(|kind| kind.name).collect()
     }
 
+    /// The samples in which no request ended. They have no latencies, and no line can be laid through those of the others.
+    pub fn idle(&self) -> usize {
+        self.0.iter().filter(|sample| sample.p99.is_nan()).count()
+    }
+
     pub fn table(&self) -> String {
         let mut text =
             format!("{:<16}{:>10}{:>14}{:>24}{:>10}\n", "", "mean", "each hour", "95 % between", "bound");

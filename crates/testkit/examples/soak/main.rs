@@ -1,7 +1,8 @@
 //! Mixed load on one `hob serve` for hours: does it need more and more of something?
 //!
 //! `soak --hob PATH [--minutes N] [--out DIRECTORY]`, best called by `./dev soak`. It prints a table of what was measured every ten
-//! seconds, and how much each figure grows in an hour after the warm-up. It fails if a figure surely grows by more than its bound.
+//! seconds, and how much each figure grows in an hour after the warm-up. It fails if a request fails, if none ends between two samples,
+//! or if a figure surely grows by more than its bound.
 
 #![expect(clippy::expect_used, reason = "a soak that cannot set itself up should fail loudly")]
 
@@ -81,14 +82,18 @@ async fn soak(options: &Options) -> bool {
         eprintln!("failed: {failure}");
     }
     let grown = figures.grown();
-    figures.write(&options.out, failures.len());
+    let idle = figures.idle();
+    figures.write(&options.out, failures.len() + idle);
     println!("\n{}", figures.table());
     println!("{} requests failed", failures.len());
+    if idle > 0 {
+        eprintln!("in {idle} of the samples, no request ended");
+    }
     if !is_running {
         eprintln!("the server has ended:\n{}", server.log());
     }
     for figure in &grown {
         eprintln!("{figure} grows by more than its bound");
     }
-    is_running && failures.is_empty() && grown.is_empty()
+    is_running && failures.is_empty() && grown.is_empty() && idle == 0
 }

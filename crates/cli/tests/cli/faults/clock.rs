@@ -39,6 +39,7 @@ async fn more_runs(client: &Client, task: &str, count: usize) {
 #[tokio::test]
 #[ignore = "takes minutes: ./dev test --faults"]
 async fn tasks_run_once_for_each_slot_when_the_clock_jumps_forth_and_back() {
+    let mut figure = report("clock", "runs of a task");
     let engines = EngineLog::default();
     let engine = engines.start(0).await;
     let scheduler = "[scheduler]\nenabled = true\npoll_interval = 1.0\n";
@@ -71,11 +72,11 @@ async fn tasks_run_once_for_each_slot_when_the_clock_jumps_forth_and_back() {
     };
     tokio::time::timeout(LIMIT, settled).await.expect("the last run ends");
     let runs = runs(&client, &task).await;
+    figure.count = runs.len();
     let slots: BTreeSet<String> = runs.iter().map(|run| run["slot"].to_string()).collect();
     assert_eq!(slots.len(), runs.len(), "a slot ran twice: {runs:?}");
     let calls = engines.calls().iter().filter(|call| call.subject == "tickq").count();
     assert_eq!(calls, runs.len(), "every run asked the engine once: {runs:?}");
     let ended = server.terminate().await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    report("clock", runs.len(), "runs of a task", 0);
 }

@@ -8,7 +8,7 @@ use super::acknowledged::{Ledger, Surroundings, work};
 use super::client::Client;
 use super::outcome::{Promise, check, databases};
 use super::traced::{Crash, Journal};
-use super::{report, stride};
+use super::{Figure, report, stride};
 use crate::home::{Home, finish};
 use crate::running::Running;
 
@@ -44,30 +44,30 @@ async fn serve_until(kill_at: usize, crash: Crash, promise: Promise) -> (bool, V
 }
 
 /// Ends the server at one change after the other until it gets through.
-pub async fn serve_until_each(name: &str, crash: Crash, promise: Promise) {
+pub async fn serve_until_each(name: &'static str, crash: Crash, promise: Promise) {
+    let mut figure = report(name, "crashes");
     let mut wrong = Vec::new();
     let mut number = 1;
-    let mut crashes = 0;
     loop {
         let (was_ended, found) = serve_until(number, crash, promise).await;
         for line in &found {
             eprintln!("{line}");
         }
         wrong.extend(found);
-        crashes += 1;
+        figure.count += 1;
+        figure.failures = wrong.len();
         if !was_ended {
             break;
         }
         number += stride();
     }
-    report(name, crashes, "crashes", wrong.len());
     assert!(number > 100, "the server makes more changes than {number}");
     assert!(wrong.is_empty(), "{} failures:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Ends a command at one change after the other. After each, the command succeeds when it is run again, and the databases are whole.
-/// Returns the number of crashes.
-pub async fn run_until_each(prepare: &[&[&str]], arguments: &[&str], crash: Crash) -> usize {
+/// The figure counts the crashes.
+pub async fn run_until_each(figure: &mut Figure, prepare: &[&[&str]], arguments: &[&str], crash: Crash) {
     let documents = tempfile::tempdir().expect("a directory");
     for number in 0..20 {
         let text = format!("# Note {number}\n\nThe crane{number} flies over the marsh.\n");
@@ -76,7 +76,7 @@ pub async fn run_until_each(prepare: &[&[&str]], arguments: &[&str], crash: Cras
     let documents = documents.path().to_str().expect("text");
     let arguments: Vec<&str> =
         arguments.iter().map(|word| if *word == "DOCUMENTS" { documents } else { *word }).collect();
-    let (mut number, mut crashes) = (1, 0);
+    let mut number = 1;
     loop {
         let home = Home::with_engines(&[]);
         for command in prepare {
@@ -93,9 +93,9 @@ pub async fn run_until_each(prepare: &[&[&str]], arguments: &[&str], crash: Cras
         assert!(again.code == Some(0) || is_done, "{what}: {}", again.stderr);
         assert_eq!(databases(home.directory()), [""; 0], "{what}");
         if ran.code == Some(0) {
-            return crashes;
+            return;
         }
-        crashes += 1;
+        figure.count += 1;
         assert_eq!(ran.code, Some(137), "{what}: {}", ran.stderr);
         number += stride();
     }
@@ -116,6 +116,7 @@ async fn a_server_that_is_killed_in_the_middle_of_any_write_loses_nothing() {
 #[tokio::test]
 #[ignore = "takes minutes: ./dev test --faults"]
 async fn a_command_that_is_killed_at_any_change_can_be_repeated() {
+    let mut figure = report("commands-kill", "crashes");
     let task = ["scheduler", "create", "Say hello.", "--type", "interval", "--value", "3600"];
     let with_key: [&[&str]; 1] = [&["key", "create", "ana"]];
     let cases: [(&[&[&str]], &[&str]); 6] = [
@@ -126,10 +127,8 @@ async fn a_command_that_is_killed_at_any_change_can_be_repeated() {
         (&with_key, &["key", "disable", "ana"]),
         (&with_key, &["key", "revoke", "ana"]),
     ];
-    let mut crashes = 0;
     for (prepare, arguments) in cases {
-        crashes += run_until_each(prepare, arguments, Crash::Kill).await;
-        crashes += run_until_each(prepare, arguments, Crash::TornWrite).await;
+        run_until_each(&mut figure, prepare, arguments, Crash::Kill).await;
+        run_until_each(&mut figure, prepare, arguments, Crash::TornWrite).await;
     }
-    report("commands-kill", crashes, "crashes", 0);
 }

@@ -140,6 +140,7 @@ fn expected(rounds: &[Vec<bool>]) -> [usize; 3] {
 #[ignore = "mounts a file system: ./dev test --faults"]
 async fn a_full_disk_loses_nothing_and_the_server_recovers_without_a_restart() {
     let Some(disk) = SmallDisk::mount() else { return };
+    let mut figure = report("full-disk", "rounds of changes");
     let engines = EngineLog::default();
     let engine = engines.start(0).await;
     let home = disk.home(&engines_config(&[("vllm", &engine.url())]));
@@ -170,6 +171,7 @@ async fn a_full_disk_loses_nothing_and_the_server_recovers_without_a_restart() {
         }
     };
     tokio::time::timeout(LIMIT, recovered).await.expect("the server writes again");
+    figure.count = rounds.len();
     ask(&client, "afterq").await;
     assert_eq!(counts(&client).await, expected(&rounds));
     let ended = server.terminate().await;
@@ -179,13 +181,13 @@ async fn a_full_disk_loses_nothing_and_the_server_recovers_without_a_restart() {
     assert_eq!(counts(&Client::of(server.address())).await, expected(&rounds));
     server.terminate().await;
     assert_eq!(databases(home.directory()), [""; 0]);
-    report("full-disk", rounds.len(), "rounds of changes", 0);
 }
 
 #[tokio::test]
 #[ignore = "mounts a file system: ./dev test --faults"]
 async fn a_start_on_a_read_only_disk_names_the_file_and_changes_nothing() {
     let Some(disk) = SmallDisk::mount() else { return };
+    let mut figure = report("read-only-disk", "starts");
     let engines = EngineLog::default();
     let engine = engines.start(0).await;
     let home = disk.home(&engines_config(&[("vllm", &engine.url())]));
@@ -205,7 +207,7 @@ async fn a_start_on_a_read_only_disk_names_the_file_and_changes_nothing() {
     assert_eq!(change_all(&client, 2).await, [true; CHANGES]);
     server.terminate().await;
     assert_eq!(databases(home.directory()), [""; 0]);
-    report("read-only-disk", 3, "starts", 0);
+    figure.count = 3;
 }
 
 #[tokio::test]

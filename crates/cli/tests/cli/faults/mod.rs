@@ -38,12 +38,29 @@ fn stride() -> usize {
     std::cmp::max(stride, 1)
 }
 
-/// Notes a figure for `docs/reliability.md` if `./dev test --faults` runs the test. A quick look at some of the changes is no figure.
-fn report(name: &str, count: usize, unit: &str, failures: usize) {
-    if stride() > 1 {
-        return;
+/// The figure of a test for `docs/reliability.md`. It is noted when the test ends, also if it fails, so that an older good figure does not
+/// stay on the page.
+struct Figure {
+    name: &'static str,
+    unit: &'static str,
+    count: usize,
+    failures: usize,
+}
+
+/// Begins the figure of a test. `unit` says what its count counts.
+fn report(name: &'static str, unit: &'static str) -> Figure {
+    Figure { name, unit, count: 0, failures: 0 }
+}
+
+impl Drop for Figure {
+    fn drop(&mut self) {
+        // Only `./dev test --faults` sets the directory. A quick look at some of the changes is no figure.
+        let directory = std::env::var_os("HOB_TEST_RELIABILITY").filter(|_| stride() == 1);
+        let Some(directory) = directory else { return };
+        let Figure { name, unit, count, .. } = self;
+        let failures = std::cmp::max(self.failures, usize::from(std::thread::panicking()));
+        let run =
+            json!({ "suite": "faults", "name": name, "count": count, "unit": unit, "failures": failures });
+        record_run(Path::new(&directory), run);
     }
-    let Some(directory) = std::env::var_os("HOB_TEST_RELIABILITY") else { return };
-    let run = json!({ "suite": "faults", "name": name, "count": count, "unit": unit, "failures": failures });
-    record_run(Path::new(&directory), run);
 }
