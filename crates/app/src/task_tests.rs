@@ -1,10 +1,14 @@
 //! Tasks together with the agents that answer them and the channels that deliver their results.
 
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use hob_agents::ToolSet;
-use hob_channels::{ChannelOptions, ChannelService, GatewayOptions};
+use hob_channels::{
+    ChannelOptions, ChannelService, ChannelStore, GatewayOptions, SenderKey, SqliteChannelStore,
+    TelegramOptions,
+};
 use hob_core::{Ask, Engine, EventBus, Permit, Reach, RequestSource, Tool, ToolError, ToolSpec};
 use hob_db::Database;
 use hob_tasks::{
@@ -12,7 +16,7 @@ use hob_tasks::{
     TaskService,
 };
 use hob_telemetry::{Inference, InferenceLog};
-use hob_testkit::{Gateway, GatewayScript, Recorded, Reply, ScriptedEngine};
+use hob_testkit::{Gateway, GatewayScript, Recorded, Reply, ScriptedEngine, TELEGRAM_TOKEN, TelegramServer};
 use serde_json::{Value, json};
 
 use crate::ask::{AskService, AskServiceParts};
@@ -241,4 +245,57 @@ async fn a_task_for_an_unknown_channel_is_refused_with_the_known_ones() {
     for channel in ["loft", "roof:left"] {
         some.tasks.create(deliver_to(channel)).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn telegram_without_a_recipient_means_its_only_approved_sender() {
+    let telegram = TelegramServer::start().await;
+    let database = Database::in_memory(HOB_MIGRATIONS).unwrap();
+    let store: Arc<dyn ChannelStore> = Arc::new(SqliteChannelStore::new(database));
+    let bot =
+        TelegramOptions { api_url: telegram.url(), ..TelegramOptions::new(TELEGRAM_TOKEN.to_owned().into()) };
+    let options =
+        ChannelOptions { telegram: Some(bot), store: Some(Arc::clone(&store)), ..ChannelOptions::default() };
+    let channels = Arc::new(ChannelService::new(options).unwrap());
+    let approve = |channel: &str, sender: &str| {
+        store.approve_sender(SenderKey { channel, sender }, "Ann", SystemTime::now()).unwrap();
+    };
+    let to = |channel: &str, conversation: Option<&str>| DeliverTo {
+        channel: channel.to_owned(),
+        conversation: conversation.map(str::to_owned),
+    };
+    let delivery = task_options(Some(Arc::clone(&channels))).deliver;
+    let resolved = async |target: DeliverTo| delivery.check(target).await;
+    let refusal = async |target: DeliverTo| resolved(target).await.unwrap_err().to_string();
+    let how = "so the message needs a recipient. Write telegram:NUMBER; 'hob channel senders' shows the numbers of people";
+    approve("email", "ann@example.org");
+    assert_eq!(refusal(to("telegram", None)).await, format!("telegram has no approved sender, {how}"));
+    approve("telegram", "7");
+    assert_eq!(resolved(to("telegram", None)).await, Ok(to("telegram:7", None)));
+
+    // A task keeps its recipient when another sender is approved.
+    let world = World::with(greeter(), Some(Arc::clone(&channels)));
+    let deliver_to = |target: DeliverTo| NewTask { deliver_to: Some(target), ..every(1000) };
+    let task = world.tasks.create(deliver_to(to("telegram", None))).await.unwrap();
+    let run = world.scheduler.run_to_end(&task.id).await.unwrap();
+    assert_eq!(run.outcome, Some(RunOutcome::Succeeded), "{run:?}");
+    assert_eq!(telegram.shown(7), ["hello"]);
+
+    approve("telegram", "8");
+    assert_eq!(refusal(to("telegram", None)).await, format!("telegram has 2 approved senders, {how}"));
+    let run = world.scheduler.run_to_end(&task.id).await.unwrap();
+    assert_eq!(run.outcome, Some(RunOutcome::Succeeded), "{run:?}");
+    assert_eq!(telegram.shown(7), ["hello", "hello"]);
+    let sent = channels.send("telegram", "hello", None).await.unwrap_err().to_string();
+    assert!(sent.contains(how), "{sent}");
+    for target in [to("telegram:bob", None), to("telegram", Some("bob"))] {
+        let refused = refusal(target).await;
+        assert!(refused.starts_with("'bob' is not a chat of Telegram. Write telegram:NUMBER"), "{refused}");
+    }
+    let refused = world.tasks.create(deliver_to(to("telegram:bob", None))).await.unwrap_err().to_string();
+    assert!(refused.starts_with("'bob' is not a chat of Telegram. Write telegram:NUMBER"), "{refused}");
+    for target in [to("telegram:8", None), to("telegram", Some("-100:7"))] {
+        assert_eq!(resolved(target.clone()).await, Ok(target));
+    }
+    assert_eq!(telegram.shown(8), [] as [&str; 0]);
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::inbox::{Inbox, InboxParts, MessageHandler};
 use crate::listener::Listener;
-use crate::outgoing::{MessageSender, Outgoing, deliver};
+use crate::outgoing::{MessageSender, Outgoing, SendFailure, deliver};
 use crate::sharing::{ChannelSharing, Lease, LeasedListener, SharedSender};
 use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
@@ -121,6 +121,15 @@ impl Channel {
     ) -> Result<(), ChannelError> {
         let message = Outgoing::new(channel, content, conversation_id)?;
         deliver(self.sender.as_ref(), &self.events, &message).await.map_err(|error| error.explain(channel))
+    }
+
+    /// Refuses a recipient that [`Self::send`] cannot send to.
+    pub(crate) fn check_recipient(
+        &self,
+        channel: &str,
+        conversation_id: Option<&str>,
+    ) -> Result<(), SendFailure> {
+        self.sender.check_recipient(channel, conversation_id)
     }
 
     /// The names that [`Self::send`] can reach.

@@ -55,6 +55,9 @@ impl Outgoing {
 /// No channel accepts longer messages.
 const MAX_CONTENT_BYTES: usize = 256 << 10;
 
+/// The problem of a message to a channel of which each recipient has an address.
+pub(crate) const NO_RECIPIENT: &str = "the message needs a recipient";
+
 /// Why a message was not sent.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 pub(crate) enum SendFailure {
@@ -89,6 +92,11 @@ pub(crate) trait MessageSender: Send + Sync {
 
     /// The names that can be sent to.
     async fn channels(&self) -> Result<Vec<String>, String>;
+
+    /// Refuses a recipient that this channel cannot have. A gateway knows its own.
+    fn check_recipient(&self, _channel: &str, _conversation_id: Option<&str>) -> Result<(), SendFailure> {
+        Ok(())
+    }
 
     /// Shows the answer to `message` while it is written. `key` is the key of the complete reply.
     fn live(&self, _message: &ChannelMessage, _key: &str) -> Arc<dyn LiveReply> {

@@ -113,18 +113,17 @@ impl ChannelService {
         self.gateway.iter().chain(&self.whatsapp).chain(&self.telegram).chain(&self.email)
     }
 
-    /// Sends a message. Success means that the channel accepted it. Dropping the future stops the attempt.
+    /// Sends a message to a target, as [`Self::resolve_target`] understands it. Success means that the channel accepted it. Dropping the
+    /// future stops the attempt.
     pub async fn send(
         &self,
         channel: &str,
         content: &str,
         conversation_id: Option<&str>,
     ) -> Result<(), ChannelError> {
-        let whatsapp = self.whatsapp.as_ref().filter(|_| whatsapp::is_ours(channel));
-        let telegram = self.telegram.as_ref().filter(|_| telegram::is_ours(channel));
-        let email = self.email.as_ref().filter(|_| email::is_ours(channel));
-        // The gateway may have its own WhatsApp, Telegram and e-mail.
-        let sender = match whatsapp.or(telegram).or(email).or(self.gateway.as_ref()) {
+        let target = self.resolve_target(channel, conversation_id).await?;
+        let direct = self.direct_for(&target).map(|(_, direct)| direct);
+        let sender = match direct.or(self.gateway.as_ref()) {
             Some(sender) => sender,
             None if self.channels().next().is_none() => return Err(ChannelError::NotConfigured),
             None => {
@@ -133,9 +132,67 @@ impl ChannelService {
                 return Err(ChannelError::Invalid { reason });
             }
         };
-        sender.send(channel, content, conversation_id).await?;
-        self.note_sent(channel, content, conversation_id).await;
+        sender.send(&target, content, conversation_id).await?;
+        self.note_sent(&target, content, conversation_id).await;
         Ok(())
+    }
+
+    /// The channel that Hob connects to itself and that a target is on. All other targets are the gateway's, which may have its own
+    /// WhatsApp, Telegram and e-mail.
+    fn direct_for(&self, target: &str) -> Option<(&'static str, &Channel)> {
+        let is_ours = |name: &str| match name {
+            whatsapp::CHANNEL => whatsapp::is_ours(target),
+            telegram::CHANNEL => telegram::is_ours(target),
+            email::CHANNEL => email::is_ours(target),
+            _ => false,
+        };
+        // Without a gateway, the channel says what is wrong with its recipient.
+        let is_named = |name: &str| {
+            self.gateway.is_none() && target.split_once(':').is_some_and(|(channel, _)| channel == name)
+        };
+        self.direct().find(|(name, _)| is_ours(name) || is_named(name))
+    }
+
+    /// Refuses a recipient that a channel cannot have. Accepts a channel without a recipient, and every target of the gateway.
+    fn check_recipient(&self, target: &str, conversation_id: Option<&str>) -> Result<(), ChannelError> {
+        let conversation_id = conversation_id.filter(|id| !id.is_empty());
+        match self.direct_for(target) {
+            Some((name, channel)) if target != name || conversation_id.is_some() => {
+                let checked = channel.check_recipient(target, conversation_id);
+                checked.map_err(|failure| failure.explain(target))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The target with its recipient: Telegram or e-mail without one, and without a conversation, means its only approved sender. Targets
+    /// of the gateway stay as they are.
+    pub async fn resolve_target(
+        &self,
+        target: &str,
+        conversation_id: Option<&str>,
+    ) -> Result<String, ChannelError> {
+        self.check_recipient(target, conversation_id)?;
+        let has_conversation = conversation_id.is_some_and(|id| !id.is_empty());
+        let bare = self.direct_for(target).filter(|(name, _)| *name == target && !has_conversation);
+        let Some((name, channel)) = bare else { return Ok(target.to_owned()) };
+        let Err(missing) = channel.check_recipient(name, None) else { return Ok(target.to_owned()) };
+        // Nobody is approved there.
+        if name == whatsapp::CHANNEL {
+            return Err(missing.explain(target));
+        }
+        let approved = self.approved_senders().await.map_err(|error| ChannelError::Undelivered {
+            channel: target.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let approved: Vec<ApprovedSender> =
+            approved.into_iter().filter(|sender| sender.channel == name).collect();
+        let count = match approved.as_slice() {
+            [only] => return Ok(format!("{name}:{}", only.sender)),
+            [] => "no approved sender".to_owned(),
+            several => format!("{} approved senders", several.len()),
+        };
+        Err(ChannelError::Invalid { reason: format!("{name} has {count}, so {missing}") })
     }
 
     /// Saves a message that was sent. Its success does not depend on that.
@@ -311,6 +368,33 @@ mod tests {
     fn without_channels_the_status_is_not_configured() {
         let service = ChannelService::new(ChannelOptions::default()).expect("created");
         assert_eq!(service.report(), report(ChannelStatus::NotConfigured, "", None));
+    }
+
+    #[tokio::test]
+    async fn a_recipient_that_the_channel_cannot_have_is_refused() {
+        let program = whatsapp::WhatsappProgram {
+            node: "node".into(),
+            script: "none.js".into(),
+            auth_dir: "none".into(),
+        };
+        let whatsapp = Some(WhatsappOptions::new(program));
+        let service =
+            ChannelService::new(ChannelOptions { whatsapp, ..ChannelOptions::default() }).expect("created");
+        for (target, conversation, problem) in [
+            ("whatsapp", None, "cannot send this message: the message needs a recipient"),
+            ("whatsapp", Some("Ann"), "'Ann' is not a WhatsApp address"),
+            ("whatsapp:Ann", None, "'whatsapp:Ann' is not a WhatsApp address"),
+        ] {
+            let refused = service.resolve_target(target, conversation).await.expect_err(target).to_string();
+            assert!(refused.contains(&format!("{problem}. Write COUNTRYCODE+NUMBER@")), "{refused}");
+            let unsent = service.send(target, "Dinner is ready.", conversation).await;
+            assert!(matches!(unsent, Err(ChannelError::Invalid { .. })), "{target}: {unsent:?}");
+        }
+        let ann = "4915112345678@s.whatsapp.net";
+        for (target, conversation) in [(ann, None), ("whatsapp", Some(ann)), ("pigeons", None)] {
+            let resolved = service.resolve_target(target, conversation).await;
+            assert_eq!(resolved.as_deref(), Ok(target));
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use jiff::tz::TimeZone;
+use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, ToSpan};
 use serde::{Serialize, Serializer};
 
@@ -11,6 +11,12 @@ const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 const MICROSECONDS_PER_HOUR: i64 = 3_600_000_000;
 const MICROSECONDS_PER_QUARTER: i64 = MICROSECONDS_PER_HOUR / 4;
+
+/// The file in which some systems have the name of their zone.
+const ZONE_FILE: &str = "/etc/timezone";
+
+/// The next changes of clocks that are compared to see whether two zones are the same: those of two years.
+const COMPARED_CHANGES: usize = 4;
 
 /// Returns the current time. Tests use their own clock.
 pub trait Clock: Send + Sync {
@@ -108,10 +114,27 @@ pub struct Zone {
 impl Zone {
     pub const UTC: Zone = Zone { zone: TimeZone::UTC };
 
-    /// The zone of this machine, or UTC where it has none with a name.
+    /// The zone of this machine, or UTC where it has none with a name: zones are stored by their names.
     pub fn system() -> Self {
-        let zone = TimeZone::try_system().ok().filter(|zone| !zone.is_unknown());
-        zone.filter(|zone| zone.iana_name().is_some()).map_or(Zone::UTC, |zone| Zone { zone })
+        Zone::find_system().unwrap_or(Zone::UTC)
+    }
+
+    /// Whether [`Zone::system`] is the zone of this machine. Otherwise the name of that zone cannot be found.
+    pub fn is_system_known() -> bool {
+        Zone::find_system().is_some()
+    }
+
+    fn find_system() -> Option<Self> {
+        match TimeZone::try_system() {
+            Ok(zone) if zone.iana_name().is_some() => Some(Zone { zone }),
+            // Such as a file at /etc/localtime that is no link.
+            Ok(unnamed) => {
+                let listed = std::fs::read_to_string(ZONE_FILE).ok();
+                named_like(&unnamed, listed.as_deref(), Timestamp::now())
+            }
+            // A machine without a zone is in UTC. A zone in TZ that cannot be read is unknown.
+            Err(_) => std::env::var_os("TZ").is_none().then_some(Zone::UTC),
+        }
     }
 
     /// The zone with a name such as `Europe/Berlin`; `None` when there is none of that name.
@@ -139,6 +162,19 @@ impl Zone {
         };
         (-i64::from(ago)..=1).map(begin).collect()
     }
+}
+
+/// The zone with the listed name, or UTC, whichever has the same times as one without a name. In a container, the name may be that of
+/// the image, and the zone that of the host.
+fn named_like(unnamed: &TimeZone, listed: Option<&str>, now: Timestamp) -> Option<Zone> {
+    let changes = |zone: &TimeZone| -> Vec<(Timestamp, Offset)> {
+        let next = zone.following(now).take(COMPARED_CHANGES);
+        next.map(|change| (change.timestamp(), change.offset())).collect()
+    };
+    let is_same =
+        |zone: &TimeZone| zone.to_offset(now) == unnamed.to_offset(now) && changes(zone) == changes(unnamed);
+    let listed = listed.and_then(|name| Zone::named(name.trim()));
+    listed.into_iter().chain([Zone::UTC]).find(|zone| is_same(&zone.zone))
 }
 
 /// A calendar day in UTC. Written `2026-11-15`.
@@ -224,6 +260,22 @@ mod tests {
         assert_eq!(moment.day().to_string(), "2026-11-15");
         assert_eq!(moment.day().start().to_string(), "2026-11-15T00:00:00.000000Z");
         assert_eq!(moment.day().minus(15).to_string(), "2026-10-31");
+    }
+
+    #[test]
+    fn a_zone_without_a_name_gets_the_listed_name_if_both_have_the_same_times() {
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let name = |rules: &str, listed: Option<&str>| {
+            let zone = named_like(&TimeZone::posix(rules).unwrap(), listed, now);
+            zone.map(|zone| zone.name().to_owned())
+        };
+        let berlin = "CET-1CEST,M3.5.0,M10.5.0/3";
+        assert_eq!(name(berlin, Some("Europe/Berlin\n")).as_deref(), Some("Europe/Berlin"));
+        assert_eq!(name(berlin, Some("Africa/Algiers")), None, "the same now, and not in summer");
+        assert_eq!(name(berlin, Some("Etc/UTC")), None, "that of the image");
+        assert_eq!(name(berlin, Some("nowhere")), None);
+        assert_eq!(name(berlin, None), None);
+        assert_eq!(name("UTC0", None).as_deref(), Some("UTC"));
     }
 
     #[test]

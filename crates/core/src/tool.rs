@@ -12,6 +12,7 @@ use thiserror::Error;
 use crate::collection::CollectionSet;
 use crate::generate::ToolDefinition;
 use crate::message::ToolCall;
+use crate::time::Zone;
 
 /// The tools that search the memory. A caller who may use the first one also gets what the memory has on a question without
 /// asking for it.
@@ -77,6 +78,9 @@ pub struct Permit {
     /// The collections that tools may search. Set from the rights of the caller when a run begins, and never stored: a task looks up
     /// its key at each run.
     pub memory: CollectionSet,
+    /// The zone in which tools read and show times; `None` for that of this machine. It allows nothing, but a tool knows no more of
+    /// its caller than this. Set when the run of a task begins, and never stored.
+    pub zone: Option<Zone>,
 }
 
 impl Permit {
@@ -91,6 +95,7 @@ impl Permit {
             key: None,
             rule: None,
             memory: CollectionSet::All,
+            zone: None,
         }
     }
 

@@ -128,20 +128,35 @@ impl MailTool {
         let mut session = self.open().await?;
         let found = session.search(&query).await?;
         let newest: Vec<u32> = found.iter().rev().take(limit).copied().collect();
-        let mut summaries = session.summaries(&newest).await?;
+        let summaries = session.summaries(&newest).await?;
         session.close().await;
-        if let Some(since) = since {
-            summaries.retain(|summary| summary.received.or(summary.date).is_none_or(|time| time >= since));
-        }
-        if summaries.is_empty() {
-            return Ok("There are no such e-mails.".to_owned());
-        }
-        let mut lines: Vec<String> = summaries.iter().map(shown_summary).collect();
-        if found.len() > newest.len() {
-            lines.push(format!("(The newest {} of {}.)", newest.len(), found.len()));
-        }
-        Ok(lines.join("\n"))
+        Ok(shown_list(summaries, newest.len(), found.len(), since))
     }
+}
+
+/// The e-mails of the `newest` ones among those that the server found, if they are not older than `since`.
+fn shown_list(
+    mut summaries: Vec<MailSummary>,
+    newest: usize,
+    found: usize,
+    since: Option<Timestamp>,
+) -> String {
+    let read = summaries.len();
+    if let Some(since) = since {
+        summaries.retain(|summary| summary.received.or(summary.date).is_none_or(|time| time >= since));
+    }
+    if summaries.is_empty() {
+        return "There are no such e-mails.".to_owned();
+    }
+    let mut lines: Vec<String> = summaries.iter().map(shown_summary).collect();
+    // If some of the newest are too old, the others usually are too, and a number would mislead. Only an e-mail that was moved into the
+    // folder is among the newest with an old date.
+    if found > newest && summaries.len() == read {
+        // The server also found those of the day before.
+        let most = if since.is_some() { "at most " } else { "" };
+        lines.push(format!("(The newest {newest} of {most}{found}.)"));
+    }
+    lines.join("\n")
 }
 
 fn shown_summary(summary: &MailSummary) -> String {
@@ -174,4 +189,32 @@ fn shown_message(message: &MailMessage) -> String {
 
 fn shown_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M UTC").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_says_how_many_were_found_unless_the_others_are_too_old() {
+        let at = |time: &str| -> Timestamp { time.parse().unwrap() };
+        let mail = |uid: u32, time: &str| MailSummary {
+            uid,
+            subject: "Hi".to_owned(),
+            received: Some(at(time)),
+            is_read: true,
+            ..MailSummary::default()
+        };
+        let mails = || vec![mail(9, "2026-12-01T10:00:00Z"), mail(8, "2026-11-30T11:00:00Z")];
+        let (new, old) = (
+            "id 9: 2026-12-01 10:00 UTC unknown sender: Hi",
+            "id 8: 2026-11-30 11:00 UTC unknown sender: Hi",
+        );
+        let list = |since: Option<&str>| shown_list(mails(), 2, 5, since.map(at));
+        assert_eq!(list(None), format!("{new}\n{old}\n(The newest 2 of 5.)"));
+        assert_eq!(list(Some("2026-11-30T10:30:00Z")), format!("{new}\n{old}\n(The newest 2 of at most 5.)"));
+        assert_eq!(list(Some("2026-11-30T12:00:00Z")), new);
+        assert_eq!(list(Some("2026-12-01T12:00:00Z")), "There are no such e-mails.");
+        assert_eq!(shown_list(mails(), 2, 2, None), format!("{new}\n{old}"), "all that there are");
+    }
 }

@@ -1,6 +1,8 @@
 //! When a passage is relevant to a question. Every search finds something: a chunk with an unimportant word, or the nearest of distant
 //! vectors. Pure.
 
+use hob_core::defaults::{MIN_SIMILARITY, MIN_WORD_SHARE};
+
 /// How much more of a short question a passage must contain: a single word of two or three can be there by chance.
 const SHORT_QUESTION: f64 = 8.0;
 
@@ -45,7 +47,7 @@ pub struct RelevanceFloor {
 
 impl Default for RelevanceFloor {
     fn default() -> Self {
-        RelevanceFloor { word_share: 0.1, similarity: 0.3 }
+        RelevanceFloor { word_share: MIN_WORD_SHARE, similarity: MIN_SIMILARITY }
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hob_core::{Moment, Zone};
+use hob_core::{Moment, Permit, Zone};
 use hob_text::charset;
 use jiff::{SignedDuration, Timestamp};
 use secrecy::ExposeSecret;
@@ -57,8 +57,13 @@ impl SourceService {
         self.options.clock.now()
     }
 
-    pub(crate) fn zone(&self) -> &Zone {
+    fn zone(&self) -> &Zone {
         &self.options.zone
+    }
+
+    /// The zone of a run: that of its task, or of the owner.
+    pub(crate) fn zone_of<'a>(&'a self, permit: &'a Permit) -> &'a Zone {
+        permit.zone.as_ref().unwrap_or(&self.options.zone)
     }
 
     /// All configured sources, without complete addresses.
@@ -113,7 +118,8 @@ impl SourceService {
     async fn check_calendar(&self, source: &CalendarSource) -> Result<String, SourceError> {
         let from = self.now();
         let to = from.saturating_add(CHECKED_RANGE).unwrap_or(Timestamp::MAX);
-        let CalendarReading { events, notes } = self.calendar(source, EventRange { from, to }).await?;
+        let CalendarReading { events, notes } =
+            self.calendar(source, EventRange { from, to }, self.zone()).await?;
         let notes: String = notes.iter().map(|note| format!(". {}", note.trim_end_matches('.'))).collect();
         Ok(match events.len() {
             1 => format!("1 event in the next 7 days{notes}"),
@@ -138,6 +144,7 @@ impl SourceService {
         &self,
         source: &CalendarSource,
         range: EventRange,
+        zone: &Zone,
     ) -> Result<CalendarReading, SourceError> {
         let texts = match &source.address {
             CalendarAddress::Url(url) => {
@@ -155,7 +162,7 @@ impl SourceService {
                 server.files(&parse_address(url)?, range).await?
             }
         };
-        let zone = self.zone().time_zone().clone();
+        let zone = zone.time_zone().clone();
         // A large calendar takes a while, which must not block other requests.
         blocking(move || Ok(read_calendar(&texts, range, &zone)?)).await
     }

@@ -16,7 +16,7 @@ pub struct SourceOptions {
     pub feeds: Vec<WebSource>,
     pub pages: Vec<WebSource>,
     pub weather: Option<WeatherPlace>,
-    /// The zone of the owner: where a day begins, and how times are shown.
+    /// The zone of the owner: where a day begins, and how times are shown. The run of a task has its own.
     pub zone: Zone,
     pub clock: Arc<dyn Clock>,
     pub http: SourceHttpOptions,

@@ -8,8 +8,9 @@ use crate::task::DeliverTo;
 /// Sends the results of tasks to the targets that they name.
 #[async_trait]
 pub trait Deliver: Send + Sync {
-    /// Refuses a target that does not exist. A target that cannot be checked now is accepted.
-    async fn check(&self, target: &str) -> Result<(), DeliverError>;
+    /// The target as a task saves it, with its recipient. Refuses one that does not exist. A target that cannot be checked now is
+    /// accepted.
+    async fn check(&self, to: DeliverTo) -> Result<DeliverTo, DeliverError>;
 
     /// Sends a result.
     async fn deliver(&self, text: &str, to: &DeliverTo) -> Result<(), DeliverError>;
@@ -25,12 +26,12 @@ pub struct NoDelivery;
 
 #[async_trait]
 impl Deliver for NoDelivery {
-    async fn check(&self, target: &str) -> Result<(), DeliverError> {
-        let shown: String = target.chars().take(60).collect();
+    async fn check(&self, to: DeliverTo) -> Result<DeliverTo, DeliverError> {
+        let shown: String = to.channel.chars().take(60).collect();
         Err(DeliverError(format!("there is no channel '{shown}'")))
     }
 
     async fn deliver(&self, _text: &str, to: &DeliverTo) -> Result<(), DeliverError> {
-        self.check(&to.channel).await
+        self.check(to.clone()).await.map(drop)
     }
 }

@@ -7,8 +7,8 @@ use jiff::civil::Date;
 
 use crate::schedule::{ScheduleSpec, ScheduleType};
 use crate::schedule_vocabulary::{
-    DayPart, DayTime, Half, KNOWN, Unit, Word, as_part, as_time, clock, is_like_time, known, ordinal,
-    small_number, words,
+    DayPart, DayTime, Half, KNOWN, Unit, Word, as_part, as_time, clock, clock_in, is_like_time, known,
+    ordinal, small_number, words,
 };
 use crate::types::{TaskError, TaskField};
 
@@ -21,6 +21,13 @@ const LONGEST: usize = 200;
 const EXAMPLES: &str = "'weekdays 07:00', 'daily 7:30', 'monday and thursday 18:00', 'every 15 minutes', 'hourly', \
                         'monthly on the 1st 09:00' or 'first monday 09:00', or a date for a single run, such as \
                         '2027-01-31 09:00'";
+
+/// Why a time does not fit the part of the day.
+const OTHER_PART: &str =
+    "the time is in another part of the day; write it as in 'daily 19:00' or 'daily 7pm'";
+
+/// Why days with times of their own are no schedule.
+const DIFFERENT_TIMES: &str = "a task cannot have different times on different days; create a task for each";
 
 /// A schedule in plain words, as the kind and the value that a task has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +112,7 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
     }
     let all = read_words(words)?;
     let times: BTreeSet<DayTime> = all.iter().filter_map(|word| as_time(*word)).collect();
+    let has_times_per_day = times.len() > 1 && has_day_between_times(&all);
     let parts: Vec<DayPart> = all.iter().filter_map(|word| as_part(*word)).collect();
     let is_other = |word: &Word| as_time(*word).is_none() && as_part(*word).is_none();
     let mut rest: Vec<Word> = all.into_iter().filter(is_other).collect();
@@ -115,9 +123,7 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
             return Err(if has_number { WordProblem::Unclear } else { WordProblem::NoTime });
         }
         if times.iter().any(|time| !parts.iter().any(|part| part.has(time.hour))) {
-            return Err(WordProblem::Refused(
-                "the time is in another part of the day; write it as in 'daily 19:00' or 'daily 7pm'",
-            ));
+            return Err(WordProblem::Refused(OTHER_PART));
         }
         // 'friday night at 1am' probably means Saturday.
         let is_after_midnight = |time: &DayTime| {
@@ -140,12 +146,16 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
             || take(&mut rest, &[Word::Unit(Unit::Month)]));
     let is_weekly =
         take(&mut rest, &[Word::Every, Word::Unit(Unit::Week)]) || take(&mut rest, &[Word::Weekly]);
+    let cron = |days: &str, weekdays: &str| match has_times_per_day {
+        true => Err(WordProblem::Refused(DIFFERENT_TIMES)),
+        false => cron(&times, days, weekdays),
+    };
     match rest.as_slice() {
         [] if is_monthly => Err(WordProblem::Refused("name the day, as in 'monthly on the 1st 09:00'")),
         [] if is_weekly => Err(WordProblem::Refused("name the day, as in 'monday 09:00'")),
-        [] | [Word::Daily] | [Word::Every, Word::Unit(Unit::Day)] => cron(&times, "*", "*"),
+        [] | [Word::Daily] | [Word::Every, Word::Unit(Unit::Day)] => cron("*", "*"),
         // Such as 'every morning at 7'.
-        [Word::Every] if !parts.is_empty() && !is_monthly && !is_weekly => cron(&times, "*", "*"),
+        [Word::Every] if !parts.is_empty() && !is_monthly && !is_weekly => cron("*", "*"),
         [Word::Hourly] | [Word::Every, Word::Unit(Unit::Hour)] if times.is_empty() => {
             Ok(PlainSchedule { kind: ScheduleType::Cron, value: "0 * * * *".to_owned() })
         }
@@ -154,20 +164,43 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
         [Word::Every, Word::Number(_), Word::Unit(_)] => {
             Err(WordProblem::Refused("an interval has no time of day; name days, or leave the time out"))
         }
-        [Word::Last, Word::Unit(Unit::Day)] => cron(&times, "L", "*"),
+        [Word::Last, Word::Unit(Unit::Day)] => cron("L", "*"),
         [Word::Last, Word::Day(day)] | [Word::Every, Word::Last, Word::Day(day)] => {
-            cron(&times, "*", &format!("{day}#L"))
+            cron("*", &format!("{day}#L"))
         }
         // 'every second Monday' may also mean every other week.
-        [Word::Ordinal(nth), Word::Day(day)] if (1..=5).contains(nth) => {
-            cron(&times, "*", &format!("{day}#{nth}"))
-        }
-        [Word::Every, Word::Ordinal(1), Word::Day(day)] => cron(&times, "*", &format!("{day}#1")),
+        [Word::Ordinal(nth), Word::Day(day)] if (1..=5).contains(nth) => cron("*", &format!("{day}#{nth}")),
+        [Word::Every, Word::Ordinal(1), Word::Day(day)] => cron("*", &format!("{day}#1")),
         days if is_monthly || matches!(days, [Word::Ordinal(_), ..]) => {
-            cron(&times, &days_of_month(days).ok_or(WordProblem::Unclear)?, "*")
+            cron(&days_of_month(days).ok_or(WordProblem::Unclear)?, "*")
         }
-        days => cron(&times, "*", &weekdays(days).ok_or(WordProblem::Unclear)?),
+        days => cron("*", &weekdays(days).ok_or(WordProblem::Unclear)?),
     }
+}
+
+/// Whether different days stand between times or on both sides of them, as in `monday 9:00 and thursday 18:00`: then not every time is
+/// meant for every day.
+fn has_day_between_times(words: &[Word]) -> bool {
+    let is_time = |word: &Word| as_time(*word).is_some();
+    let is_day = |word: &Word| {
+        matches!(
+            word,
+            Word::Daily
+                | Word::Weekdays
+                | Word::Weekends
+                | Word::Last
+                | Word::Day(_)
+                | Word::Ordinal(_)
+                | Word::Number(_)
+                | Word::Unit(Unit::Day)
+        )
+    };
+    let (Some(first), Some(last)) = (words.iter().position(is_time), words.iter().rposition(is_time)) else {
+        return false;
+    };
+    let days: Vec<Word> = words.iter().copied().filter(is_day).collect();
+    let are_different = days.windows(2).any(|pair| pair[0] != pair[1]);
+    are_different && words[first..].iter().any(is_day) && words[..last].iter().any(is_day)
 }
 
 /// A date with a time, if the words begin with a date.
@@ -194,6 +227,9 @@ fn date(words: &[String]) -> Result<Option<String>, WordProblem> {
             let half = Half::parse(half).ok_or(WordProblem::Unclear)?;
             shown(clock(time, Some(half)))?
         }
+        (None, [time, "in", part]) => {
+            shown(known(part).and_then(as_part).and_then(|part| clock_in(time, part)))?
+        }
         _ => return Err(WordProblem::Unclear),
     };
     Ok(Some(format!("{day}T{time}")))
@@ -202,27 +238,60 @@ fn date(words: &[String]) -> Result<Option<String>, WordProblem> {
 /// The meaning of each word, without fillers.
 fn read_words(words: &[String]) -> Result<Vec<Word>, WordProblem> {
     let mut read: Vec<Word> = Vec::new();
-    let mut words = words.iter().map(String::as_str).peekable();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let part_of = |word: &str| as_part(known(word)?);
+    let mut left = words.as_slice();
     let mut is_after_at = false;
-    while let Some(word) = words.next() {
-        let half = words.peek().and_then(|next| Half::parse(next));
+    while let [word, rest @ ..] = left {
+        let word = *word;
+        left = rest;
         let number = word.parse::<u32>().ok().filter(|_| !word.starts_with('+'));
+        let (half, part, length) = match rest {
+            ["in", "the", part, ..] => (None, part_of(part), 3),
+            // The number of 'on the 15 at night 22:00' is a day.
+            ["at", "night", ..] if number.is_none() || is_after_at => (None, Some(DayPart::Night), 2),
+            [next, ..] => (Half::parse(next), None, 1),
+            [] => (None, None, 0),
+        };
         let meaning = match known(word) {
             // Behind a number it is a unit.
             Some(Word::Ordinal(2)) if matches!(read.last(), Some(Word::Number(_))) => {
                 Word::Unit(Unit::Second)
             }
             Some(word) => word,
-            None => match (clock(word, half), number) {
-                (Some(time), None) => Word::Time(time),
-                (Some(time), Some(_)) if half.is_some() || is_after_at => Word::Time(time),
-                (_, Some(number)) => Word::Number(number),
-                (None, None) if is_like_time(word) => return Err(WordProblem::BadTime(word.to_owned())),
-                (None, None) => Word::Ordinal(ordinal(word).ok_or(WordProblem::Unclear)?),
-            },
+            // Such as 'weekdays in the morning at 7:30'.
+            None if word == "in" && matches!(rest, ["the", part, ..] if part_of(part).is_some()) => {
+                Word::Filler
+            }
+            None => {
+                // Such as 'every evening at 7'. In 'every evening at 13:00' the time is clear.
+                let is_in_evening = half.is_none()
+                    && read.iter().filter_map(|word| as_part(*word)).eq([DayPart::Evening])
+                    && match number {
+                        Some(_) => is_after_at,
+                        None => clock_in(word, DayPart::Evening).is_some(),
+                    };
+                let time = match part.or(is_in_evening.then_some(DayPart::Evening)) {
+                    Some(part) if clock(word, None).is_some() => {
+                        Some(clock_in(word, part).ok_or(WordProblem::Refused(OTHER_PART))?)
+                    }
+                    _ => clock(word, half),
+                };
+                match (time, number) {
+                    (Some(time), None) => Word::Time(time),
+                    (Some(time), Some(_)) if half.is_some() || part.is_some() || is_after_at => {
+                        Word::Time(time)
+                    }
+                    (_, Some(number)) => Word::Number(number),
+                    (None, None) if is_like_time(word) => return Err(WordProblem::BadTime(word.to_owned())),
+                    (None, None) => Word::Ordinal(ordinal(word).ok_or(WordProblem::Unclear)?),
+                }
+            }
         };
-        if matches!(meaning, Word::Time(_)) && half.is_some() && known(word).is_none() {
-            words.next();
+        let is_written_time = matches!(meaning, Word::Time(_)) && known(word).is_none();
+        // The night is read again as a part of the day: after midnight it is the next day.
+        if is_written_time && (half.is_some() || part.is_some_and(|part| part != DayPart::Night)) {
+            left = rest.get(length..).unwrap_or_default();
         }
         is_after_at = word == "at";
         if meaning != Word::Filler {
@@ -314,7 +383,7 @@ fn interval(count: u32, unit: Unit) -> Result<PlainSchedule, WordProblem> {
 fn nearest(words: &[String]) -> Option<String> {
     let forms = || KNOWN.iter().flat_map(|(forms, _)| forms.iter().copied());
     let corrected = words.iter().map(|word| {
-        if read_words(std::slice::from_ref(word)).is_ok() || Half::parse(word).is_some() {
+        if read_words(std::slice::from_ref(word)).is_ok() || Half::parse(word).is_some() || word == "in" {
             return Some(word.clone());
         }
         let slips = word.chars().count() / 3;

@@ -31,6 +31,26 @@ fn the_documented_phrases_are_read() {
         ("friday night at 11pm", Cron, "0 23 * * 5"),
         ("monday morning 5:00", Cron, "0 5 * * 1"),
         ("monday evening 19:30", Cron, "30 19 * * 1"),
+        ("weekdays at 7 in the morning", Cron, "0 7 * * 1-5"),
+        ("weekdays in the morning at 7:30", Cron, "30 7 * * 1-5"),
+        ("daily 7:30 in the evening", Cron, "30 19 * * *"),
+        ("monday 19:00 in the evening", Cron, "0 19 * * 1"),
+        ("every day at 12 in the afternoon", Cron, "0 12 * * *"),
+        ("daily 7 in the morning and 7 in the evening", Cron, "0 7,19 * * *"),
+        ("every evening at 7", Cron, "0 19 * * *"),
+        ("weekdays in the evening at 7:30", Cron, "30 19 * * 1-5"),
+        ("every evening at 13:00", Cron, "0 13 * * *"),
+        ("every morning and evening at 7:00 and 19:00", Cron, "0 7,19 * * *"),
+        ("daily 5 in the afternoon", Cron, "0 17 * * *"),
+        ("monthly on the 15 at night 22:00", Cron, "0 22 15 * *"),
+        ("friday at 11 at night", Cron, "0 23 * * 5"),
+        ("every day at 1 at night", Cron, "0 1 * * *"),
+        ("8:00 and 18:00 on mondays and fridays", Cron, "0 8,18 * * 1,5"),
+        ("monday 9:00 and thursday 9:00", Cron, "0 9 * * 1,4"),
+        ("monday 9:00 and monday 18:00", Cron, "0 9,18 * * 1"),
+        ("every monday at 9:00 and every monday at 18:00", Cron, "0 9,18 * * 1"),
+        ("8:00 daily and 18:00", Cron, "0 8,18 * * *"),
+        ("9:00 on monday and 18:00", Cron, "0 9,18 * * 1"),
         ("monday and thursday 18:00", Cron, "0 18 * * 1,4"),
         ("Mondays, Thursdays and Sundays at 18:00", Cron, "0 18 * * 1,4,0"),
         ("fri to mon 9:00", Cron, "0 9 * * 1,5,6,0"),
@@ -57,9 +77,27 @@ fn the_documented_phrases_are_read() {
         ("every 2 weeks", Interval, "336h"),
         ("2099-01-31 09:00", Once, "2099-01-31T09:00"),
         ("once on 2099-01-31 at 9pm", Once, "2099-01-31T21:00"),
+        ("2099-01-31 at 9 in the evening", Once, "2099-01-31T21:00"),
         ("2099-01-31T09:00:00+01:00", Once, "2099-01-31T09:00:00+01:00"),
     ] {
         assert_eq!(parsed(text), Ok((kind, value.to_owned())), "{text}");
+    }
+}
+
+#[test]
+fn days_with_times_of_their_own_are_not_mixed() {
+    for text in [
+        "monday 9:00 and thursday 18:00",
+        "9:00 on monday and 18:00 on thursday",
+        "monday 9:00 and thursday 18:30",
+        "weekdays 7:00, weekends 9:30",
+        "monday 9:00 and 18:00 thursday",
+        "monthly on the 1st 9:00 and the 15th 18:00",
+    ] {
+        let expected =
+            "is not possible: a task cannot have different times on different days; create a task for each";
+        let error = parsed(text).unwrap_err();
+        assert!(error.ends_with(expected), "{text}: {error}");
     }
 }
 
@@ -74,8 +112,18 @@ fn other_words_are_errors_that_help() {
         ("weekdays", "'weekdays' has no time of day; add one, as in 'weekdays 09:00'"),
         ("every night", "'every night' has no time of day; add one, as in 'every night 21:00'"),
         ("every morning 7", "'every morning 7' is not a schedule. Did you mean 'every morning 07:00'?"),
-        ("every evening at 7", "the time is in another part of the day"),
+        ("every evening at 13", "the time is in another part of the day"),
+        ("every evening at 7am", "the time is in another part of the day"),
+        ("every afternoon at 7", "the time is in another part of the day"),
+        ("daily 11 in the afternoon", "the time is in another part of the day"),
         ("friday night at 1am", "after midnight it is the next day"),
+        ("friday at 1 at night", "after midnight it is the next day"),
+        ("daily 13:00 in the morning", "the time is in another part of the day"),
+        ("daily 7am in the evening", "the time is in another part of the day"),
+        ("daily 12 in the evening", "the time is in another part of the day"),
+        ("daily 25:00 in the morning", "'25:00' is not a time of day"),
+        ("weekdays in the evening", "no time of day; add one, as in 'weekdays in the evening 21:00'"),
+        ("weekdys at 7 in the morning", "Did you mean 'weekdays at 7 in the morning'?"),
         ("weekday nights at midnight", "after midnight it is the next day"),
         ("tomorrow 9:00", "a date for a single run, such as '2027-01-31 09:00'"),
         ("in 10 minutes", "a date for a single run, such as '2027-01-31 09:00'"),

@@ -13,6 +13,9 @@ const MAX_LISTED: usize = 20;
 /// Characters of an entry or a note.
 const MAX_LINE: usize = 300;
 
+/// What `page_changes` says of a page without a change begins with this.
+const NO_CHANGE: &str = "No change since ";
+
 /// How the last line of a result begins that was cut.
 const CUT: &str = "\n[cut here: ";
 
@@ -51,6 +54,17 @@ pub(crate) fn model_texts(sections: &[ResultSection], most: usize) -> Vec<(usize
         texts.push((*place, text));
     }
     texts
+}
+
+/// Whether the results are only reports of watched pages without a change. A page that was not read is no such report, nor is one that is
+/// watched from now on.
+pub(crate) fn are_unchanged_pages(results: &[ToolResult]) -> bool {
+    let is_unchanged = |line: &str| page_report(line).is_some_and(|(_, said)| said.starts_with(NO_CHANGE));
+    let has_no_change = |result: &ToolResult| {
+        let ToolResult { tool_name, content, success } = result;
+        *success && tool_name == "page_changes" && !content.is_empty() && content.lines().all(is_unchanged)
+    };
+    !results.is_empty() && results.iter().all(has_no_change)
 }
 
 impl ResultSection {
@@ -188,7 +202,7 @@ impl ResultSection {
     /// `[page] Changed since 2026-03-01 07:00:`, then lines with `+` and `-`.
     fn read_pages<'a>(&mut self, lines: impl Iterator<Item = &'a str>) {
         for line in lines {
-            let page = line.strip_prefix('[').and_then(|line| line.split_once("] "));
+            let page = page_report(line);
             if let Some(new) = line.strip_prefix("+ ") {
                 self.add(&format!("New: {new}"));
             } else if let Some(removed) = line.strip_prefix("- ") {
@@ -280,6 +294,11 @@ fn without_time(text: &str) -> &str {
     let is_time = |start: &&str| DateTime::strptime("%Y-%m-%d %H:%M", start).is_ok();
     let rest = text.get(..16).filter(is_time).and_then(|start| text.strip_prefix(start));
     rest.map_or(text, str::trim_start)
+}
+
+/// The name of a page and what is said of it, such as `[page] No change since 2026-03-01 07:00.`
+fn page_report(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix('[')?.split_once("] ")
 }
 
 fn is_link(text: &str) -> bool {

@@ -137,6 +137,9 @@ fn changed_pages_are_entries_and_others_are_notes() {
          Not read: shop: it is away\n(2 more new lines)\nclub: No change since 2026-03-02 08:00."
     );
     let unchanged = result("page_changes", "[club] No change since 2026-03-02 08:00.");
+    assert!(are_unchanged_pages(&[unchanged.clone(), unchanged.clone()]));
+    assert!(!are_unchanged_pages(&[unchanged.clone(), result("page_changes", pages)]));
+    assert!(!are_unchanged_pages(&[]));
     assert!(for_model(&[unchanged], 1000).is_empty(), "there is nothing to sum up");
 }
 

@@ -12,7 +12,7 @@ use hob_core::{
 use serde_json::{Map, json};
 use tokio::time::{Instant, timeout};
 
-use crate::result_layout::{ResultSection, markdown, model_texts};
+use crate::result_layout::{ResultSection, are_unchanged_pages, markdown, model_texts};
 use crate::runner::{Runner, TaskAnswer, TaskQuestion, missing};
 
 /// How long the model may take.
@@ -62,7 +62,8 @@ impl Runner {
             Ok(None) => None,
             Err(reason) => Some(format!("the model added no summary: {reason}")),
         };
-        Ok(TaskAnswer { text, missing: missing(&results, unwritten) })
+        let has_news = !are_unchanged_pages(&results);
+        Ok(TaskAnswer { text, missing: missing(&results, unwritten), has_news })
     }
 
     async fn summary(

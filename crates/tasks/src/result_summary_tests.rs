@@ -132,6 +132,37 @@ async fn the_model_gets_a_bounded_text_and_is_not_asked_about_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_result_of_unchanged_pages_only_is_stored_and_not_delivered() {
+    let club = "[club] No change since 2026-11-15 08:00.";
+    let pages = |content: &str| result("page_changes", content, true);
+    let cases = [
+        (vec![pages(club)], Some("not delivered: no watched page has changed"), 0),
+        (vec![pages(&format!("{club}\n[times] Changed since 2026-11-15 08:00:\n+ Bus 3"))], None, 1),
+        (vec![pages(&format!("{club}\n[times] Now watched. The next check shows what is new."))], None, 1),
+        (
+            vec![pages(&format!("Not read: times: it is away\n{club}"))],
+            Some("sources were not read: page_changes: times: it is away"),
+            1,
+        ),
+        (vec![pages(club), result("mail", "it is away", false)], Some(UNREAD), 1),
+        (vec![pages(club), feed("No new entries.")], None, 1),
+    ];
+    for (results, note, deliveries) in cases {
+        let pigeons = Arc::new(Pigeons { sent: Mutex::default(), refuses: false });
+        let ask = EngineAsk::new(greeter()).with_first_results(results);
+        let deliver = Arc::clone(&pigeons) as Arc<dyn Deliver>;
+        let world = World::asking(ask, SchedulerOptions::default(), deliver);
+        let deliver_to = Some(DeliverTo { channel: "loft".into(), conversation: None });
+        let task = world.create(NewTask { deliver_to, ..briefing() }).await;
+        let run = world.scheduler.run_to_end(&task.id).await.unwrap();
+        assert_eq!((run.outcome, run.error.as_deref()), (Some(RunOutcome::Succeeded), note));
+        let stored = run.result.unwrap();
+        assert!(stored.contains("club: No change since 2026-11-15 08:00."), "{stored}");
+        assert_eq!(pigeons.sent.lock().unwrap().len(), deliveries, "{stored}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_that_does_not_show_results_is_asked_as_before() {
     let engine = greeter();
     let world = world(Arc::clone(&engine) as Arc<dyn Engine>, heron());

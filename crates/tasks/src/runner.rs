@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
-    AgentPreference, Ask, Caller, Event, EventBus, FinishReason, GenerateRequest, MemoryUse, Message,
-    NOT_READ, RequestSource, Role, RunEvents, TOOLS_OF_SEVERAL_SOURCES, TextSink, ToolResult, with_sources,
+    AgentPreference, Ask, Caller, Event, EventBus, FinishReason, FirstCalls, GenerateRequest, MemoryUse,
+    Message, NOT_READ, Permit, RequestSource, Role, RunEvents, TOOLS_OF_SEVERAL_SOURCES, TextSink,
+    ToolResult, with_sources,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -22,6 +23,9 @@ const MAX_RESULT: usize = 100_000;
 
 /// The part of the reason of a failed call that the log stores.
 const MAX_REASON: usize = 300;
+
+/// The note in the log of a run whose result was not delivered, because nothing in it is new.
+pub const NOTHING_NEW: &str = "not delivered: no watched page has changed";
 
 /// How long a channel may take to accept a result.
 const DELIVERY: Duration = Duration::from_secs(60);
@@ -65,6 +69,8 @@ pub(crate) struct TaskAnswer {
     pub(crate) text: String,
     /// What the answer lacks, because calls before the prompt failed, it was cut off, or the model added nothing.
     pub(crate) missing: Option<String>,
+    /// Whether a channel gets it. A task that watches pages runs often, and usually nothing has changed.
+    pub(crate) has_news: bool,
 }
 
 impl Runner {
@@ -120,14 +126,15 @@ impl Runner {
     async fn ask_and_deliver(&self, task: &Task, name: Arc<str>, options: &TaskRunOptions) -> RunResult {
         let limit = task.limits.timeout;
         let answer = tokio::time::timeout(limit, self.ask(task, name, options)).await;
-        let TaskAnswer { text: answer, missing } = match answer {
+        let TaskAnswer { text: answer, missing, has_news } = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(reason)) => return failed(reason),
             Err(_elapsed) => return failed(format!("it did not finish within {} s", limit.as_secs_f32())),
         };
-        let delivery = match &task.deliver_to {
-            Some(to) => self.deliver(&answer, to).await,
-            None => Ok(()),
+        let (delivery, missing) = match &task.deliver_to {
+            Some(to) if has_news => (self.deliver(&answer, to).await, missing),
+            Some(_) => (Ok(()), Some(NOTHING_NEW.to_owned())),
+            None => (Ok(()), missing),
         };
         let result = Some(truncated(answer));
         match delivery {
@@ -161,7 +168,7 @@ impl Runner {
         let cut = is_cut.then(|| "the answer was cut off at its limit of tokens".to_owned());
         let missing = missing(first, cut);
         let text = with_sources(answered.generation.answer.content, &answered.sources);
-        Ok(TaskAnswer { text, missing })
+        Ok(TaskAnswer { text, missing, has_news: true })
     }
 
     async fn deliver(&self, answer: &str, to: &DeliverTo) -> Result<(), String> {
@@ -240,9 +247,11 @@ impl TaskQuestion {
             "none" => AgentPreference::None,
             agent => AgentPreference::Named(agent.to_owned()),
         };
+        let in_zone = |permit: Permit| Permit { zone: Some(task.schedule.zone.clone()), ..permit };
         let first_calls = task.first_calls_of_run();
+        let first_calls = first_calls.map(|first| FirstCalls { permit: in_zone(first.permit), ..first });
         let caller = Caller {
-            permit: task.run_permit(),
+            permit: in_zone(task.run_permit()),
             agent,
             // The calls say what the model gets.
             memory: if first_calls.is_some() { MemoryUse::Unwanted } else { MemoryUse::Allowed },

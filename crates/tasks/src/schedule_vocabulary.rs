@@ -34,11 +34,12 @@ pub(crate) enum Unit {
     Month,
 }
 
-/// A part of the day, such as in `every morning at 7`. The time must be in it, because `every evening at 7` could mean two times.
+/// A part of the day, such as in `every morning at 7`. The time must be in it, because `every afternoon at 7` could mean two times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DayPart {
     Morning,
     Afternoon,
+    Evening,
     Night,
 }
 
@@ -46,8 +47,17 @@ impl DayPart {
     pub(crate) fn has(self, hour: u32) -> bool {
         match self {
             DayPart::Morning => hour < 12,
-            DayPart::Afternoon => hour >= 12,
+            DayPart::Afternoon | DayPart::Evening => hour >= 12,
             DayPart::Night => !(6..18).contains(&hour),
+        }
+    }
+
+    /// Whether people call an hour so, where the part says which half of the day is meant: 23:00 is not 11 in the afternoon.
+    fn usually_has(self, hour: u32) -> bool {
+        match self {
+            DayPart::Afternoon => (12..18).contains(&hour),
+            DayPart::Evening => hour >= 16,
+            DayPart::Morning | DayPart::Night => self.has(hour),
         }
     }
 }
@@ -89,7 +99,8 @@ pub(crate) const KNOWN: &[(&[&str], Word)] = &[
     (&["weeks", "week"], Word::Unit(Unit::Week)),
     (&["months", "month"], Word::Unit(Unit::Month)),
     (&["morning", "mornings"], Word::Part(DayPart::Morning)),
-    (&["afternoon", "afternoons", "evening", "evenings"], Word::Part(DayPart::Afternoon)),
+    (&["afternoon", "afternoons"], Word::Part(DayPart::Afternoon)),
+    (&["evening", "evenings"], Word::Part(DayPart::Evening)),
     (&["night", "nights"], Word::Part(DayPart::Night)),
     (&["noon"], Word::Time(DayTime { hour: 12, minute: 0 })),
     (&["midnight"], Word::Time(DayTime { hour: 0, minute: 0 })),
@@ -165,6 +176,12 @@ pub(crate) fn clock(word: &str, next: Option<Half>) -> Option<DayTime> {
         Some(Half::Pm) => hour % 12 + 12,
     };
     (hour < 24 && minute < 60).then_some(DayTime { hour, minute })
+}
+
+/// A time with the part of the day that it is in: `7` in the evening is 19:00. `None` if no such time is in that part.
+pub(crate) fn clock_in(word: &str, part: DayPart) -> Option<DayTime> {
+    let halves = [None, Some(Half::Am), Some(Half::Pm)];
+    halves.into_iter().filter_map(|half| clock(word, half)).find(|time| part.usually_has(time.hour))
 }
 
 /// Whether a word is written like a time, such as `25:00` or `13pm`.

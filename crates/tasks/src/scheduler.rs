@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::backoff::BackoffDelays;
-use hob_core::{Ask, Backoff, EventBus};
+use hob_core::defaults::{CONCURRENT_TASKS, TASK_POLL_INTERVAL};
+use hob_core::{Ask, Backoff, EventBus, Zone};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
@@ -43,8 +44,8 @@ pub struct SchedulerOptions {
 impl Default for SchedulerOptions {
     fn default() -> Self {
         SchedulerOptions {
-            poll_interval: Duration::from_secs(60),
-            max_concurrent: 4,
+            poll_interval: TASK_POLL_INTERVAL,
+            max_concurrent: CONCURRENT_TASKS,
             lease: Duration::from_secs(30),
         }
     }
@@ -128,6 +129,12 @@ impl Scheduler {
 
     /// Starts to run tasks.
     pub fn start(&self) {
+        if !Zone::is_system_known() {
+            tracing::warn!(
+                "the time zone of this machine has no known name, so tasks without a time zone and the times of calendars and feeds \
+                 are in UTC. Set the environment variable TZ to its name, such as TZ=Europe/Berlin"
+            );
+        }
         let (shared, active) = (Arc::clone(&self.shared), self.active.clone());
         let (stopping, abort) = (self.stopping.clone(), self.abort.clone());
         self.active.spawn(async move {

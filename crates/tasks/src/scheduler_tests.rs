@@ -91,8 +91,8 @@ struct Pigeons {
 
 #[async_trait]
 impl Deliver for Pigeons {
-    async fn check(&self, _target: &str) -> Result<(), DeliverError> {
-        Ok(())
+    async fn check(&self, to: DeliverTo) -> Result<DeliverTo, DeliverError> {
+        Ok(to)
     }
 
     async fn deliver(&self, text: &str, to: &DeliverTo) -> Result<(), DeliverError> {
@@ -431,6 +431,18 @@ async fn a_task_without_a_zone_has_the_zone_of_the_service() {
     let again = TaskService::new(store_at(&path), task_options()).list(None).await.unwrap();
     let zones: Vec<&str> = again.iter().map(|task| task.schedule.zone.name()).collect();
     assert!(zones.contains(&"America/New_York") && zones.contains(&"UTC"), "kept by name: {zones:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tools_of_a_run_get_the_zone_of_its_task() {
+    let world = World::with(greeter(), SchedulerOptions::default());
+    let zone = Zone::named("Europe/Berlin");
+    let first_calls = vec![crate::first_call::FirstCall::parse("calendar").unwrap()];
+    let task = world.create(NewTask { timezone: zone.clone(), first_calls, ..every(60) }).await;
+    world.scheduler.run_to_end(&task.id).await.unwrap();
+    let caller = world.ask.callers().remove(0);
+    assert_eq!(caller.first_calls.unwrap().permit.zone, zone);
+    assert_eq!(caller.permit.zone, zone);
 }
 
 /// Two services on one file are as good as two processes.

@@ -88,11 +88,12 @@ impl TaskService {
             return Err(TaskError::invalid(TaskField::Agent, reason));
         }
         task.timezone.get_or_insert_with(|| self.inner.options.zone.clone());
-        let task = task.plan(new_id()?, self.now())?;
-        if let Some(to) = &task.deliver_to {
+        let mut task = task.plan(new_id()?, self.now())?;
+        if let Some(to) = task.deliver_to.take() {
             // Otherwise a missing target would be noticed only when the task runs.
-            let checked = self.delivery().check(&to.channel).await;
-            checked.map_err(|error| TaskError::invalid(TaskField::Channel, error.to_string()))?;
+            let checked = self.delivery().check(to).await;
+            let to = checked.map_err(|error| TaskError::invalid(TaskField::Channel, error.to_string()))?;
+            task.deliver_to = Some(to);
         }
         let kept = task.clone();
         match task.permit.key.clone() {

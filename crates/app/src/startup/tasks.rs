@@ -38,6 +38,14 @@ pub(crate) fn task_options_for(channels: ChannelSlot) -> TaskOptions {
     }
 }
 
+/// Why a task cannot have this target. Nothing is sent yet, so the error does not speak of a message.
+fn refusal(error: ChannelError) -> DeliverError {
+    match error {
+        ChannelError::Invalid { reason } => DeliverError(reason),
+        error => DeliverError(error.to_string()),
+    }
+}
+
 /// Sends the results of tasks through the channels.
 struct ChannelDelivery {
     channels: ChannelSlot,
@@ -45,14 +53,17 @@ struct ChannelDelivery {
 
 #[async_trait]
 impl Deliver for ChannelDelivery {
-    async fn check(&self, target: &str) -> Result<(), DeliverError> {
-        let shown: String = target.chars().take(60).collect();
+    async fn check(&self, to: DeliverTo) -> Result<DeliverTo, DeliverError> {
+        let shown: String = to.channel.chars().take(60).collect();
         let refuse = |reason: String| Err(DeliverError(reason));
         let Some(channels) = self.channels.get() else {
             return refuse(format!("there is no channel '{shown}': {}", ChannelError::NotConfigured));
         };
+        // Saved with its recipient, so that it stays the same when another sender is approved.
+        let resolved = channels.resolve_target(&to.channel, to.conversation.as_deref()).await;
+        let to = DeliverTo { channel: resolved.map_err(refusal)?, ..to };
         match tokio::time::timeout(LISTING, channels.list()).await {
-            Ok(Ok(names)) if names.iter().any(|name| reaches(name, target)) => Ok(()),
+            Ok(Ok(names)) if names.iter().any(|name| reaches(name, &to.channel)) => Ok(to),
             Ok(Ok(names)) if names.is_empty() => {
                 refuse(format!("there is no channel '{shown}'; there are none"))
             }
@@ -60,14 +71,14 @@ impl Deliver for ChannelDelivery {
             // The gateway does not answer now, but it may when the task runs.
             Ok(Err(error)) => {
                 tracing::warn!(%error, channel = shown, "a task's channel cannot be checked");
-                Ok(())
+                Ok(to)
             }
             Err(_elapsed) => {
                 tracing::warn!(
                     channel = shown,
                     "a task's channel cannot be checked: its gateway does not answer"
                 );
-                Ok(())
+                Ok(to)
             }
         }
     }

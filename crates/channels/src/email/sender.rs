@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use hob_mail::{MailAccount, MailSendError, OutgoingMail, send_mail};
 
 use super::thread::{CHANNEL, MailThread, address_in, reply_subject};
-use crate::outgoing::{MessageSender, Outgoing, SendFailure};
+use crate::outgoing::{MessageSender, NO_RECIPIENT, Outgoing, SendFailure};
 
 /// The subject of a message that answers none.
 const NEW_SUBJECT: &str = "Message from Hob";
@@ -17,15 +17,7 @@ pub(super) struct EmailSender {
 
 impl EmailSender {
     fn mail(&self, message: &Outgoing) -> Result<OutgoingMail, SendFailure> {
-        let thread = match address_in(&message.channel) {
-            Some(address) => Some(MailThread { address: address.to_owned(), root: None }),
-            None => message.conversation_id.as_deref().and_then(MailThread::parse),
-        };
-        let Some(MailThread { address, root }) = thread else {
-            return Err(SendFailure::Invalid(
-                "the address of the recipient is missing. Write email:ann@example.org".to_owned(),
-            ));
-        };
+        let MailThread { address, root } = thread_of(&message.channel, message.conversation_id.as_deref())?;
         // A message without an id has a number instead, which is no id.
         let answered = message.reply_to.clone().filter(|id| id.contains('@'));
         let mut references: Vec<String> = root.into_iter().collect();
@@ -45,6 +37,26 @@ impl EmailSender {
     }
 }
 
+/// The recipient of a message: after the name of the channel, else its conversation.
+fn thread_of(channel: &str, conversation_id: Option<&str>) -> Result<MailThread, SendFailure> {
+    let thread = match address_in(channel) {
+        Some(address) => Some(MailThread { address: address.to_owned(), root: None }),
+        None if channel == CHANNEL => conversation_id.and_then(MailThread::parse),
+        None => None,
+    };
+    thread.ok_or_else(|| {
+        let named = channel.strip_prefix(CHANNEL).and_then(|rest| rest.strip_prefix(':'));
+        let problem = match named.or(conversation_id).unwrap_or_default() {
+            "" => NO_RECIPIENT.to_owned(),
+            other => format!("'{other}' is not an e-mail address"),
+        };
+        SendFailure::Invalid(format!(
+            "{problem}. Write email:ADDRESS such as email:ann@example.org; 'hob channel senders' shows the addresses of \
+             people"
+        ))
+    })
+}
+
 #[async_trait]
 impl MessageSender for EmailSender {
     async fn deliver(&self, message: &Outgoing) -> Result<(), SendFailure> {
@@ -58,6 +70,10 @@ impl MessageSender for EmailSender {
 
     async fn channels(&self) -> Result<Vec<String>, String> {
         Ok(vec![CHANNEL.to_owned()])
+    }
+
+    fn check_recipient(&self, channel: &str, conversation_id: Option<&str>) -> Result<(), SendFailure> {
+        thread_of(channel, conversation_id).map(drop)
     }
 }
 
@@ -100,7 +116,9 @@ mod tests {
             assert_eq!((mail.to.as_str(), mail.subject.as_str()), ("ann@example.org", NEW_SUBJECT));
             assert_eq!((mail.in_reply_to, mail.references.len()), (None, 0));
         }
-        let nobody = Outgoing::new("email", "Dinner is ready.", None).unwrap();
-        assert!(matches!(sender().mail(&nobody), Err(SendFailure::Invalid(_))));
+        for (channel, conversation) in [("email", None), ("email:ann", Some("ann@example.org"))] {
+            let nobody = Outgoing::new(channel, "Dinner is ready.", conversation).unwrap();
+            assert!(matches!(sender().mail(&nobody), Err(SendFailure::Invalid(_))), "{channel}");
+        }
     }
 }

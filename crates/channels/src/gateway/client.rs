@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_core::EventBus;
+use hob_core::defaults::GATEWAY_RECONNECT_INTERVAL;
+use hob_core::{Backoff, EventBus};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
@@ -45,7 +46,7 @@ impl GatewayOptions {
         GatewayOptions {
             url: url.into(),
             token: None,
-            reconnect_interval: Duration::from_secs(5),
+            reconnect_interval: GATEWAY_RECONNECT_INTERVAL,
             timeouts: GatewayTimeouts::default(),
             limits: InboxLimits::default(),
             events: EventBus::new(),
@@ -78,10 +79,12 @@ impl Channel {
             inbox,
             status: status.clone(),
         };
-        let (interval, direct_channels) = (options.reconnect_interval, options.direct_channels);
+        let interval = options.reconnect_interval;
+        let pauses = Backoff { first: interval, longest: interval };
+        let direct_channels = options.direct_channels;
         Ok(Channel::new(parts, |inbox| GatewayListener {
             connector,
-            interval,
+            pauses,
             direct_channels,
             status,
             sender,
@@ -92,7 +95,7 @@ impl Channel {
 
 struct GatewayListener {
     connector: GatewayConnector,
-    interval: Duration,
+    pauses: Backoff,
     direct_channels: Vec<&'static str>,
     status: StatusCell,
     sender: Arc<GatewaySender>,
@@ -130,28 +133,10 @@ impl Listener for GatewayListener {
                     }
                 }
             }
-            let pause = jittered(self.interval, fastrand::f64());
+            let pause = self.pauses.jittered_delay(1, fastrand::f64());
             if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
                 return;
             }
         }
-    }
-}
-
-/// Up to a quarter more or less, so that clients do not all reconnect at the same moment. `chance` is between 0 and 1.
-fn jittered(interval: Duration, chance: f64) -> Duration {
-    interval.mul_f64(0.75 + chance / 2.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn attempts_are_spread_around_the_interval() {
-        let interval = Duration::from_secs(4);
-        assert_eq!(jittered(interval, 0.0), Duration::from_secs(3));
-        assert_eq!(jittered(interval, 0.5), Duration::from_secs(4));
-        assert_eq!(jittered(interval, 1.0), Duration::from_secs(5));
     }
 }

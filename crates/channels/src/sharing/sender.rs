@@ -176,6 +176,10 @@ impl MessageSender for SharedSender {
         }
     }
 
+    fn check_recipient(&self, channel: &str, conversation_id: Option<&str>) -> Result<(), SendFailure> {
+        self.direct.check_recipient(channel, conversation_id)
+    }
+
     fn live(&self, message: &ChannelMessage, key: &str) -> Arc<dyn LiveReply> {
         // Only the process that is connected answers messages.
         self.direct.live(message, key)

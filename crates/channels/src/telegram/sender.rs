@@ -15,7 +15,7 @@ use super::outgoing_body::{edit_body, message_body};
 use super::split::{MAX_UNITS, split};
 use super::target::{CHANNEL, TelegramChat};
 use crate::live_reply::{LiveReply, NoLiveReply};
-use crate::outgoing::{MessageSender, Outgoing, SendFailure};
+use crate::outgoing::{MessageSender, NO_RECIPIENT, Outgoing, SendFailure};
 use crate::types::ChannelMessage;
 
 /// A longer wait that Telegram asks for is a failure.
@@ -129,7 +129,7 @@ where
 #[async_trait]
 impl MessageSender for TelegramSender {
     async fn deliver(&self, message: &Outgoing) -> Result<(), SendFailure> {
-        let to = target(message)?;
+        let to = target(&message.channel, message.conversation_id.as_deref())?;
         let pieces = split(&message.content, MAX_UNITS);
         if pieces.is_empty() {
             return Err(SendFailure::Invalid("the text is empty".to_owned()));
@@ -149,6 +149,10 @@ impl MessageSender for TelegramSender {
         Ok(vec![CHANNEL.to_owned()])
     }
 
+    fn check_recipient(&self, channel: &str, conversation_id: Option<&str>) -> Result<(), SendFailure> {
+        target(channel, conversation_id).map(drop)
+    }
+
     fn live(&self, message: &ChannelMessage, key: &str) -> Arc<dyn LiveReply> {
         let Some(to) = TelegramChat::parse(&message.conversation_id) else { return Arc::new(NoLiveReply) };
         let place =
@@ -158,12 +162,16 @@ impl MessageSender for TelegramSender {
 }
 
 /// The chat of a message: after the name of the channel, else its conversation.
-fn target(message: &Outgoing) -> Result<TelegramChat, SendFailure> {
-    let named = message.channel.strip_prefix(CHANNEL).and_then(|rest| rest.strip_prefix(':'));
-    let id = named.or(message.conversation_id.as_deref()).unwrap_or_default();
+fn target(channel: &str, conversation_id: Option<&str>) -> Result<TelegramChat, SendFailure> {
+    let named = channel.strip_prefix(CHANNEL).and_then(|rest| rest.strip_prefix(':'));
+    let id = named.or(conversation_id).unwrap_or_default();
     TelegramChat::parse(id).ok_or_else(|| {
+        let problem = match id {
+            "" => NO_RECIPIENT.to_owned(),
+            id => format!("'{id}' is not a chat of Telegram"),
+        };
         SendFailure::Invalid(format!(
-            "'{id}' is not a chat of Telegram. Write telegram:NUMBER; 'hob channel senders' shows the numbers of people"
+            "{problem}. Write telegram:NUMBER; 'hob channel senders' shows the numbers of people"
         ))
     })
 }
@@ -197,7 +205,7 @@ mod tests {
 
     fn to(channel: &str, conversation: Option<&str>) -> Option<String> {
         let message = Outgoing::new(channel, "x", conversation).unwrap();
-        target(&message).ok().map(TelegramChat::id)
+        target(&message.channel, message.conversation_id.as_deref()).ok().map(TelegramChat::id)
     }
 
     #[test]
@@ -207,6 +215,7 @@ mod tests {
         assert_eq!(to("telegram", Some("-100:7")).as_deref(), Some("-100:7"));
         assert_eq!(to("telegram", None), None);
         assert_eq!(to("telegram:ann", None), None);
+        assert_eq!(to("telegram:ann", Some("1")), None);
     }
 
     #[test]
@@ -222,7 +231,8 @@ mod tests {
         let api = TelegramApi::new(&telegram.url(), TELEGRAM_TOKEN.to_owned().into()).unwrap();
         let sender = TelegramSender::new(Arc::new(api));
         let message = Outgoing::new("telegram:7", text, None).unwrap();
-        let shown = sender.api.send_message(&message_body(target(&message).unwrap(), "The …", None)).await;
+        let chat = target(&message.channel, None).unwrap();
+        let shown = sender.api.send_message(&message_body(chat, "The …", None)).await;
         sender.previews.keep(&message.key, shown.unwrap().message_id);
         (sender, message)
     }

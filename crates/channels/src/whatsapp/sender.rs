@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::event::Order;
 use super::jid::{CHANNEL, is_jid};
 use super::mention::MentionRule;
-use crate::outgoing::{MessageSender, Outgoing, SendFailure};
+use crate::outgoing::{MessageSender, NO_RECIPIENT, Outgoing, SendFailure};
 use crate::status::StatusCell;
 use crate::types::ChannelStatus;
 
@@ -111,24 +111,28 @@ impl WhatsappSender {
     }
 }
 
-fn recipient(message: &Outgoing) -> Result<&str, SendFailure> {
-    let jid = match message.channel.as_str() {
-        CHANNEL => message.conversation_id.as_deref().unwrap_or_default(),
+fn recipient<'a>(channel: &'a str, conversation_id: Option<&'a str>) -> Result<&'a str, SendFailure> {
+    let jid = match channel {
+        CHANNEL => conversation_id.unwrap_or_default(),
         jid => jid,
     };
     if is_jid(jid) {
         return Ok(jid);
     }
+    let problem = match jid {
+        "" => NO_RECIPIENT.to_owned(),
+        jid => format!("'{jid}' is not a WhatsApp address"),
+    };
     Err(SendFailure::Invalid(format!(
-        "'{jid}' is not a WhatsApp address. Write COUNTRYCODE+NUMBER@s.whatsapp.net for a person (such as \
-         4915112345678@s.whatsapp.net), or GROUP@g.us"
+        "{problem}. Write COUNTRYCODE+NUMBER@s.whatsapp.net for a person (such as 4915112345678@s.whatsapp.net), or \
+         GROUP@g.us"
     )))
 }
 
 #[async_trait]
 impl MessageSender for WhatsappSender {
     async fn deliver(&self, message: &Outgoing) -> Result<(), SendFailure> {
-        let jid = recipient(message)?.to_owned();
+        let jid = recipient(&message.channel, message.conversation_id.as_deref())?.to_owned();
         if self.status.get().status != ChannelStatus::Connected {
             return Err(SendFailure::NotSent("WhatsApp is not connected".to_owned()));
         }
@@ -155,6 +159,10 @@ impl MessageSender for WhatsappSender {
     async fn channels(&self) -> Result<Vec<String>, String> {
         Ok(vec![CHANNEL.to_owned()])
     }
+
+    fn check_recipient(&self, channel: &str, conversation_id: Option<&str>) -> Result<(), SendFailure> {
+        recipient(channel, conversation_id).map(drop)
+    }
 }
 
 #[cfg(test)]
@@ -162,7 +170,7 @@ mod tests {
     use super::*;
 
     fn to(channel: &str, conversation_id: Option<&str>) -> Result<String, SendFailure> {
-        recipient(&Outgoing::new(channel, "x", conversation_id).unwrap()).map(str::to_owned)
+        recipient(channel, conversation_id).map(str::to_owned)
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A question as plain data: what the command line asks for, for an app in this process or for a running server.
 
 use hob_conversations::{AttachmentKind, SavedAttachment};
+use hob_core::message::file_text;
 use hob_core::model::DEFAULT_MODEL;
 use hob_core::{
     AgentPreference, AnswerDefaults, Caller, Content, ContentPart, GenerateRequest, Image, InvalidValue,
@@ -54,7 +55,7 @@ pub enum AskingCommand {
 pub struct AskMessage {
     pub role: AskRole,
     pub text: String,
-    /// Pictures and documents. They come before the text.
+    /// Pictures and documents. They come before the text. Their authors need not be the user, so they taint a run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<SavedAttachment>,
 }
@@ -87,7 +88,7 @@ impl AskMessage {
             return Message::new(self.role.into(), self.text);
         }
         let part = |attachment: SavedAttachment| match attachment.kind {
-            AttachmentKind::Text => ContentPart::Text(format!("{}\n{}", attachment.name, attachment.content)),
+            AttachmentKind::Text => ContentPart::Text(file_text(&attachment.name, &attachment.content)),
             AttachmentKind::Image => ContentPart::Image(Image { url: attachment.content, detail: None }),
         };
         let parts = self.attachments.into_iter().map(part).chain([ContentPart::Text(self.text)]).collect();
@@ -153,7 +154,7 @@ mod tests {
         };
         let parts = vec![
             ContentPart::Image(Image { url: "data:x".into(), detail: None }),
-            ContentPart::Text("a.txt\none".into()),
+            ContentPart::Text("File a.txt:\n\none\n\nEnd of file a.txt.".into()),
             ContentPart::Text("Compare.".into()),
         ];
         assert_eq!(message.into_message(), Message::new(Role::User, Content::Parts(parts)));

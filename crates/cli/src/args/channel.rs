@@ -83,13 +83,15 @@ pub enum ChannelCommand {
 ///
 /// Telegram: asks for the token of a bot, checks it, writes it into config.toml, and waits for a message from your account, which is
 /// then approved. E-mail: asks for the address, the servers and the password, logs in to both servers, and writes the account into
-/// config.toml. A token or a password on standard input is read without a question.
+/// config.toml. Hob then answers e-mails, and each new sender gets a pairing code. With --read-only, agents can read the mailbox, and
+/// nothing is sent. A token or a password on standard input is read without a question.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob channel add telegram"
     "hob channel add telegram --no-wait < token.txt"
-    "hob channel add email"
-    "hob channel add email --address hob@example.org --imap-host imap.example.org --smtp-host smtp.example.org < password.txt"
+    "hob channel add email --read-only     let agents read your mailbox"
+    "hob channel add email                 write to Hob by e-mail, with an account of its own"
+    "hob channel add email --yes --address hob@example.org --imap-host imap.example.org --smtp-host smtp.example.org < password.txt"
 })]
 pub struct ChannelAddArgs {
     /// Channel to add
@@ -111,6 +113,14 @@ pub struct ChannelAddArgs {
     /// E-mail: SMTP server, which sends [default: smtp. and the domain of the address]
     #[arg(long, value_name = "HOST")]
     pub smtp_host: Option<String>,
+
+    /// E-mail: let agents read the mailbox, and do not turn the channel on
+    #[arg(long, conflicts_with_all = ["smtp_host", "yes"])]
+    pub read_only: bool,
+
+    /// E-mail: turn the channel on without a question
+    #[arg(short, long)]
+    pub yes: bool,
 }
 
 /// Send a message

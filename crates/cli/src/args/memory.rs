@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use hob_core::defaults::{CHUNK_OVERLAP, CHUNK_SIZE};
 use hob_core::{CollectionName, DEFAULT_COLLECTION};
 use hob_memory::MemoryBackend;
 
@@ -70,12 +71,12 @@ pub struct MemoryIndexArgs {
     #[arg(short, long, value_parser = backends(), hide_possible_values = true)]
     pub backend: Option<MemoryBackend>,
 
-    /// Maximum tokens per passage [default: as configured, or 512]
     #[arg(long, value_name = "TOKENS", value_parser = whole::<usize>)]
+    #[arg(help = format!("Maximum tokens per passage [default: as configured, or {CHUNK_SIZE}]"))]
     pub chunk_size: Option<usize>,
 
-    /// Tokens shared by adjacent passages [default: as configured, or 64]
     #[arg(long, value_name = "TOKENS", value_parser = whole::<usize>)]
+    #[arg(help = format!("Tokens shared by adjacent passages [default: as configured, or {CHUNK_OVERLAP}]"))]
     pub chunk_overlap: Option<usize>,
 
     /// Keep running, and index files when they change

@@ -44,7 +44,7 @@ pub struct RecipeAddArgs {
     #[arg(long, value_name = "WHEN")]
     pub every: Option<String>,
 
-    /// Channel to send the answers to; see 'hob channel list' [default: none, only the log]
+    /// Channel to send the answers to, as for 'hob scheduler create' [default: none, only the log]
     #[arg(long)]
     pub channel: Option<String>,
 

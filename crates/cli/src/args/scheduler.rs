@@ -139,7 +139,8 @@ pub struct SchedulerCreateArgs {
     #[arg(long, requires = "first_calls")]
     pub show_results: bool,
 
-    /// Channel to send results to; see 'hob channel list'
+    /// Channel to send results to, such as telegram, telegram:NUMBER or slack; see 'hob channel list'. telegram and email alone mean
+    /// their only approved sender
     #[arg(long)]
     pub channel: Option<String>,
 

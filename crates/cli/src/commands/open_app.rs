@@ -84,12 +84,9 @@ pub fn with_answers(
         if let Some(server) = server {
             return work(&AnswerProvider::Server(server), &mut signals).await;
         }
-        let config = tokio::select! {
-            config = with_engine_at_own_address(config, wishes.engine) => config,
-            stop = signals.next() => return Ok(stop.exit_code()),
-        };
-        let app = match open(&config, &home, wishes, &mut signals).await? {
-            Ok(app) => app,
+        let config = with_engine_at_own_address(config, wishes.engine);
+        let (app, config) = match open(config, &home, wishes, &mut signals).await? {
+            Ok(opened) => opened,
             Err(stop) => return Ok(stop.exit_code()),
         };
         note_fallback(&app, &config);
@@ -174,8 +171,7 @@ pub fn with_app(
     wishes: &AppOptions,
     work: impl AsyncFnOnce(&App, &mut Signals) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
-    let config = block_on(async { Ok(with_engine_at_own_address(config, wishes.engine).await) })?;
-    with_app_as_configured(&config, wishes, work)
+    with_app_of(with_engine_at_own_address(config, wishes.engine), wishes, work)
 }
 
 /// The same for `hob serve`: an engine at its address would be Hob itself, whatever listens there now.
@@ -184,11 +180,19 @@ pub fn with_app_as_configured(
     wishes: &AppOptions,
     work: impl AsyncFnOnce(&App, &mut Signals) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
+    with_app_of(std::future::ready(config.clone()), wishes, work)
+}
+
+fn with_app_of(
+    config: impl Future<Output = Config>,
+    wishes: &AppOptions,
+    work: impl AsyncFnOnce(&App, &mut Signals) -> Result<ExitCode>,
+) -> Result<ExitCode> {
     let home = settings::home()?;
     block_on(async {
         let mut signals = Signals::listen().context("cannot listen for signals")?;
         let app = match open(config, &home, wishes, &mut signals).await? {
-            Ok(app) => app,
+            Ok((app, _)) => app,
             Err(stop) => return Ok(stop.exit_code()),
         };
         let outcome = work(&app, &mut signals).await;
@@ -196,16 +200,21 @@ pub fn with_app_as_configured(
     })
 }
 
-/// The opened app, or the signal that ended the wait.
+/// The opened app with its settings, or the signal that ended the wait.
 async fn open(
-    config: &Config,
+    config: impl Future<Output = Config>,
     home: &Path,
     wishes: &AppOptions,
     signals: &mut Signals,
-) -> Result<Result<App, StopSignal>> {
+) -> Result<Result<(App, Config), StopSignal>> {
     let _waiting = Spinner::start("looking for an engine");
+    let opening = async {
+        let config = config.await;
+        let app = App::open(&config, home, wishes).await?;
+        Ok((app, config))
+    };
     tokio::select! {
-        opened = App::open(config, home, wishes) => Ok(Ok(opened?)),
+        opened = opening => opened.map(Ok),
         stop = signals.next() => Ok(Err(stop)),
     }
 }

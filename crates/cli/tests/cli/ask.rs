@@ -204,8 +204,8 @@ async fn documents_and_instructions_are_sent_with_the_question() {
         .await;
     assert_eq!(ran, Ran { code: Some(0), stdout: "In March.\n".into(), stderr: String::new() });
     let messages = asked(&ollama)["messages"].clone();
-    let documents =
-        "roses.txt\nThe roses are cut back in March.\nboiler.md\nThe boiler is serviced in October.\nWhen?";
+    let documents = "File roses.txt:\n\nThe roses are cut back in March.\n\nEnd of file roses.txt.\n\
+                     File boiler.md:\n\nThe boiler is serviced in October.\n\nEnd of file boiler.md.\nWhen?";
     let expected = json!([
         { "role": "system", "content": "Be brief." },
         { "role": "user", "content": documents },

@@ -41,7 +41,7 @@ async fn instructions_settings_and_files_are_part_of_the_question() {
     let asked: Value = serde_json::from_slice(&chat.body).expect("JSON");
     let expected = json!([
         { "role": "system", "content": "Be brief." },
-        { "role": "user", "content": "roses.txt\nThe roses are cut back in March.\nWhen?" },
+        { "role": "user", "content": "File roses.txt:\n\nThe roses are cut back in March.\n\nEnd of file roses.txt.\nWhen?" },
     ]);
     assert_eq!(asked["messages"], expected);
     let options = &asked["options"];

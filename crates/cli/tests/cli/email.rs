@@ -8,6 +8,7 @@ use tokio::time::timeout;
 use crate::fakes;
 use crate::home::{Home, engines_config};
 use crate::running::Running;
+use crate::terminal::Terminal;
 
 const WAIT_LIMIT: Duration = Duration::from_secs(240);
 
@@ -68,7 +69,13 @@ async fn adding_the_channel_checks_both_servers_and_writes_the_account() {
         "127.0.0.1",
         "--smtp-host",
         "127.0.0.1",
+        "--yes",
     ];
+    let unconfirmed = home.run_with_stdin(&arguments[..9], format!("{MAIL_PASSWORD}\n").as_bytes()).await;
+    assert_eq!(unconfirmed.code, Some(1));
+    for words in ["gets an automatic reply with a pairing code", "Use --yes", "--read-only"] {
+        assert!(unconfirmed.stderr.contains(words), "{words}: {}", unconfirmed.stderr);
+    }
     let wrong = home.run_with_stdin(&arguments, b"wrong\n").await;
     assert_eq!(wrong.code, Some(1));
     assert!(wrong.stderr.contains("refuses the login"), "{}", wrong.stderr);
@@ -77,6 +84,7 @@ async fn adding_the_channel_checks_both_servers_and_writes_the_account() {
     let added = home.run_with_stdin(&arguments, format!("{MAIL_PASSWORD}\n").as_bytes()).await;
     assert_eq!(added.code, Some(0), "{}", added.stderr);
     assert!(added.stdout.starts_with("Both servers accept the account."), "{}", added.stdout);
+    assert!(added.stderr.contains("gets an automatic reply with a pairing code"), "{}", added.stderr);
     assert!(!added.stdout.contains("s3cret") && !added.stderr.contains("s3cret"));
     let written = std::fs::read_to_string(home.config_file()).expect("a file");
     for part in ["[channel.email]", "enabled = true", MAIL_USER, "s3cret"] {
@@ -106,4 +114,53 @@ async fn adding_the_channel_checks_both_servers_and_writes_the_account() {
     assert_eq!(status.code, Some(1));
     assert!(status.stdout.contains(r#""channels":["email"]"#), "{}", status.stdout);
     assert!(status.stdout.contains(r#""connected":false"#), "{}", status.stdout);
+}
+
+#[tokio::test]
+async fn a_mailbox_is_added_for_reading_without_the_channel() {
+    let imap = ImapServer::start(ImapScript::default()).await;
+    let port = format!("[mail]\nimap_port = {}\nimap_security = \"none\"\n", imap.port());
+    let home = Home::with_config(&port);
+    let arguments =
+        ["channel", "add", "email", "--read-only", "--address", MAIL_USER, "--imap-host", "127.0.0.1"];
+    let added = home.run_with_stdin(&arguments, format!("{MAIL_PASSWORD}\n").as_bytes()).await;
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    assert!(added.stdout.starts_with("The server accepts the account."), "{}", added.stdout);
+    let written = std::fs::read_to_string(home.config_file()).expect("a file");
+    assert!(written.contains(MAIL_USER) && written.contains("s3cret"), "{written}");
+    for absent in ["channel", "smtp"] {
+        assert!(!written.contains(absent), "{absent}: {written}");
+    }
+    let listed = home.run(&["tools", "run", "mail", "{}"]).await;
+    assert_eq!(listed.stdout, "There are no such e-mails.\n", "{}", listed.stderr);
+
+    let telegram = home.run_with_stdin(&["channel", "add", "telegram", "--read-only"], b"1:x\n").await;
+    assert!(telegram.code == Some(1) && telegram.stderr.contains("is for e-mail"), "{}", telegram.stderr);
+}
+
+#[tokio::test]
+async fn the_mailbox_of_the_channel_is_not_replaced_without_a_question() {
+    let config = "[mail]\naddress = \"old@example.org\"\n[channel.email]\nenabled = true\n";
+    let home = Home::with_config(config);
+    for (argument, problem) in
+        [("--read-only", "the channel email is on"), ("--imap-host=127.0.0.1", "Use --yes to confirm")]
+    {
+        let arguments = ["channel", "add", "email", "--address", MAIL_USER, argument];
+        let refused = home.run_with_stdin(&arguments, b"secret\n").await;
+        assert!(refused.code == Some(1) && refused.stderr.contains(problem), "{}", refused.stderr);
+    }
+    assert_eq!(std::fs::read_to_string(home.config_file()).expect("a file"), config, "nothing is written");
+}
+
+#[tokio::test]
+async fn the_channel_is_turned_on_only_after_a_clear_yes() {
+    let home = Home::with_config("[mail]\n");
+    let mut terminal = Terminal::start(&home, &["channel", "add", "email", "--address", MAIL_USER]);
+    terminal.sees("pairing").await;
+    terminal.sees("--read-only").await;
+    terminal.sees("Turn the channel on? [y/N] ").await;
+    terminal.line("").await;
+    terminal.sees("Nothing was changed.").await;
+    assert_eq!(terminal.end().await, Some(0), "{}", terminal.text());
+    assert_eq!(std::fs::read_to_string(home.config_file()).expect("a file"), "[mail]\n");
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hob_testkit::{Gateway, GatewayScript, Reply, part};
+use hob_testkit::{Gateway, GatewayScript, ImapScript, ImapServer, MAIL_PASSWORD, MAIL_USER, Reply, part};
 use serde_json::{Value, json};
 
 use crate::fakes::{self, WHOLE};
@@ -37,7 +37,7 @@ async fn a_recipe_without_answers_is_refused_with_what_to_do() {
             &["recipes", "add", "briefing", "--yes", "--every", "weekdys 7:00"],
             "Did you mean 'weekdays 7:00'?",
         ),
-        (&["recipes", "add", "inbox-digest", "--yes"], "Set up [mail] in config.toml first."),
+        (&["recipes", "add", "inbox-digest", "--yes"], "'hob channel add email --read-only' first"),
         (&["recipes", "add", "briefing", "--yes", "--channel", "pigeons"], "there is no channel 'pigeons'"),
     ] {
         let ran = home.run(arguments).await;
@@ -85,6 +85,8 @@ async fn a_wrong_channel_can_be_corrected() {
     let home = Home::with_config(&(engines_config(&[]) + &channel));
     let arguments = with_sources(&["recipes", "add", "briefing", "--every", "daily 7:00"]);
     let mut terminal = Terminal::start(&home, &arguments);
+    terminal.sees("empty to skip: ").await;
+    terminal.line("").await;
     terminal.sees("for the log only: ").await;
     terminal.line("pigeons").await;
     terminal.sees("warning: there is no channel 'pigeons'; there are ").await;
@@ -95,8 +97,10 @@ async fn a_wrong_channel_can_be_corrected() {
     terminal.line("n").await;
     assert_eq!(terminal.end().await, Some(0), "{}", terminal.text());
 
-    // The sources are configured now.
+    // The other sources are configured now.
     let mut terminal = Terminal::start(&home, &arguments[..5]);
+    terminal.sees("empty to skip: ").await;
+    terminal.line("").await;
     for label in ["warning:", "warning:", "error:"] {
         terminal.sees("for the log only: ").await;
         terminal.line("pigeons").await;
@@ -106,6 +110,35 @@ async fn a_wrong_channel_can_be_corrected() {
     let tasks = home.run(&["scheduler", "list", "--json"]).await.stdout;
     let tasks: Vec<Value> = serde_json::from_str(&tasks).expect("JSON");
     assert_eq!((tasks.len(), &tasks[0]["channel"]), (1, &json!("slack")));
+}
+
+#[tokio::test]
+async fn a_recipe_asks_for_the_mailbox_and_leaves_the_channel_off() {
+    let imap = ImapServer::start(ImapScript::default()).await;
+    let mail = format!("[mail]\nimap_port = {}\nimap_security = \"none\"\n", imap.port());
+    let home = Home::with_config(&(engines_config(&[]) + &mail));
+    let mut terminal = Terminal::start(&home, &["recipes", "add", "inbox-digest"]);
+    terminal.sees("When").await;
+    terminal.line("").await;
+    for password in ["wrong", MAIL_PASSWORD] {
+        terminal.sees("empty to skip: ").await;
+        terminal.line(MAIL_USER).await;
+        terminal.sees("IMAP server [imap.example.org]: ").await;
+        terminal.line("127.0.0.1").await;
+        terminal.sees("Password").await;
+        terminal.line(password).await;
+    }
+    terminal.sees("for the log only: ").await;
+    terminal.line("").await;
+    terminal.sees("Run it once now? [y/N] ").await;
+    terminal.line("n").await;
+    assert_eq!(terminal.end().await, Some(0), "{}", terminal.text());
+    assert!(!terminal.text().contains("s3cret"), "{}", terminal.text());
+    let written = std::fs::read_to_string(home.config_file()).expect("a file");
+    assert!(written.contains(MAIL_USER) && !written.contains("channel"), "{written}");
+    let tasks = home.run(&["scheduler", "list", "--json"]).await.stdout;
+    let tasks: Vec<Value> = serde_json::from_str(&tasks).expect("JSON");
+    assert_eq!((tasks.len(), &tasks[0]["first_calls"][0]["tool"]), (1, &json!("mail")));
 }
 
 #[tokio::test]

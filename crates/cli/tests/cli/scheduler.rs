@@ -124,7 +124,7 @@ async fn every_flag_reaches_the_task() {
             "--channel",
             "whatsapp",
             "--conversation",
-            "7",
+            "4915112345678@s.whatsapp.net",
             "--retries",
             "2",
             "--timeout",
@@ -141,7 +141,8 @@ async fn every_flag_reaches_the_task() {
     .await;
     let expected = json!({
         "schedule_type": "interval", "schedule_value": "1h 30m", "timezone": "UTC", "agent": "orchestrator",
-        "tools": ["calculator", "think"], "channel": "whatsapp", "conversation_id": "7", "retries": 2, "timeout": 30.0,
+        "tools": ["calculator", "think"], "channel": "whatsapp",
+        "conversation_id": "4915112345678@s.whatsapp.net", "retries": 2, "timeout": 30.0,
         "missed": "skip", "status": "active", "metadata": { "name": "tea", "show_results": true },
         "first_calls": [{ "tool": "calculator", "arguments": { "expression": "6 * 7" } }],
         "schedule": "every 90 minutes",
@@ -216,6 +217,34 @@ async fn a_task_is_found_by_its_name() {
     assert!(ran.stderr.contains(id(&first)) && ran.stderr.contains(id(&second)), "{ran:?}");
     home.run(&["scheduler", "cancel", id(&first)]).await;
     assert_eq!(json_of(&home, &["scheduler", "show", "tea", "--json"]).await["id"], second["id"]);
+}
+
+#[tokio::test]
+async fn a_task_that_cannot_read_what_its_prompt_is_about_gets_a_tip() {
+    let home = Home::empty();
+    let notes = async |prompt: &str, more: &[&str]| {
+        let created = [&["scheduler", "create", prompt, "--every", "hourly"][..], more].concat();
+        let ran = home.run(&created).await;
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.stderr
+    };
+    for (prompt, tool) in [
+        ("Summarise my notes and send me the result.", "--tools memory_search,"),
+        ("What is in my Calendar?", "--tools calendar,"),
+        ("Which e-mails need an answer?", "--tools mail,"),
+        ("News of the day", "--tools feeds,"),
+    ] {
+        let stderr = notes(prompt, &[]).await;
+        assert!(stderr.contains(tool) && stderr.contains("'hob recipes'"), "{prompt}: {stderr}");
+        assert_eq!(stderr.lines().count(), 2, "{stderr}");
+    }
+    let first_call = r#"calculator {"expression": "6 * 7"}"#;
+    for more in [["--agent", "simple"], ["--tools", "calculator"], ["--first-call", first_call]] {
+        let stderr = notes("Summarise my notes.", &more).await;
+        assert!(!stderr.contains("hob recipes"), "{more:?}: {stderr}");
+    }
+    assert!(!notes("Say hello to the newsroom.", &[]).await.contains("hob recipes"));
+    assert_eq!(notes("Summarise my notes.", &["--json"]).await, "");
 }
 
 #[tokio::test]

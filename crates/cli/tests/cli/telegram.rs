@@ -81,6 +81,55 @@ async fn a_new_sender_is_answered_after_the_owner_has_approved_the_code() {
 }
 
 #[tokio::test]
+async fn a_task_for_telegram_is_for_the_only_approved_sender() {
+    let (telegram, ollama) = (TelegramServer::start().await, fakes::ollama().await);
+    let home = home(&telegram, &ollama, "");
+    let create = async |target: &[&str]| {
+        let words = ["scheduler", "create", "Capital?", "--every", "daily 7:00", "--json"];
+        home.run(&[&words[..], target].concat()).await
+    };
+    let refused = create(&["--channel", "telegram"]).await;
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""));
+    assert_eq!(
+        refused.stderr,
+        "error: telegram has no approved sender, so the message needs a recipient. Write telegram:NUMBER; 'hob channel senders' \
+         shows the numbers of people\n"
+    );
+
+    let server = Running::start(&home, &[]).await;
+    telegram.push(7, &json!({ "text": "/start" }));
+    in_time(telegram.until(|telegram| !telegram.shown(7).is_empty())).await;
+    let code_message = telegram.shown(7).remove(0);
+    let approved = home.run(&["channel", "approve", code_in(&code_message)]).await;
+    assert_eq!(approved.code, Some(0), "{}", approved.stderr);
+    assert_eq!(server.terminate().await.code, Some(0));
+
+    let created = create(&["--channel", "telegram"]).await;
+    assert_eq!(created.code, Some(0), "{}", created.stderr);
+    let task: Value = serde_json::from_str(&created.stdout).expect("JSON");
+    assert_eq!(task["channel"], "telegram:7");
+    let ran = home.run(&["scheduler", "run", task["id"].as_str().expect("an id")]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(telegram.shown(7), [code_message.as_str(), STREAMED]);
+    let sent = home.run(&["channel", "send", "telegram", "Dinner is ready."]).await;
+    assert_eq!(sent.stdout, "sent to telegram:7\n", "{}", sent.stderr);
+    assert_eq!(telegram.shown(7), [code_message.as_str(), STREAMED, "Dinner is ready."]);
+
+    let recipe = home.run(&["recipes", "add", "briefing", "--yes", "--json", "--channel", "telegram"]).await;
+    assert_eq!(recipe.code, Some(0), "{}", recipe.stderr);
+    let task: Value = serde_json::from_str(&recipe.stdout).expect("JSON");
+    assert_eq!(task["channel"], "telegram:7");
+    for target in [&["--channel", "telegram:bob"][..], &["--channel", "telegram", "--conversation", "bob"]] {
+        let refused = create(target).await;
+        assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{target:?}");
+        assert!(
+            refused.stderr.contains("'bob' is not a chat of Telegram. Write telegram:NUMBER"),
+            "{refused:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_long_answer_comes_in_several_messages() {
     let telegram = TelegramServer::start().await;
     let long = "word ".repeat(2_000);

@@ -1,5 +1,7 @@
 //! A chunk, and the size of chunks.
 
+use hob_core::defaults::{CHUNK_OVERLAP, CHUNK_SIZE};
+
 /// The size of chunks in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkOptions {
@@ -23,7 +25,7 @@ pub const MIN_SIZE: usize = 16;
 
 impl Default for ChunkOptions {
     fn default() -> Self {
-        ChunkOptions { size: 512, overlap: 64 }
+        ChunkOptions { size: CHUNK_SIZE, overlap: CHUNK_OVERLAP }
     }
 }
 

@@ -22,8 +22,8 @@ const MAX_SPACES: usize = 64;
 /// Tables inside each other, and paragraphs inside each other.
 const MAX_NESTED: usize = 256;
 
-/// Elements whose text is not part of the document.
-const IGNORED: [&str; 4] = ["tracked-changes", "annotation", "forms", "styles"];
+/// Elements whose text is not part of the document. The number of a note would become part of the word before it.
+const IGNORED: [&str; 5] = ["tracked-changes", "annotation", "forms", "styles", "note-citation"];
 
 /// Reads a file in which `unit` counts: rows for a spreadsheet, paragraphs for others.
 pub fn read(bytes: &[u8], unit: PositionUnit, limits: &ReadLimits) -> Result<Document, ReadError> {

@@ -85,6 +85,8 @@ fn paragraphs(part: impl BufRead, kind: SlidePart, number: u32, draft: &mut Draf
             Event::Start(tag) | Event::Empty(tag) if tag.local_name().as_ref() == "ph" => {
                 role = shape_role(&attribute(&tag, "type").unwrap_or_default());
             }
+            // PowerPoint puts the format of a line break into it.
+            Event::Start(tag) | Event::Empty(tag) if tag.local_name().as_ref() == "br" => paragraph.push(' '),
             Event::Start(tag) => match tag.local_name().as_ref() {
                 "sp" | "graphicFrame" => role = ShapeRole::Text,
                 "tr" => row = Some(Vec::new()),
@@ -92,7 +94,6 @@ fn paragraphs(part: impl BufRead, kind: SlidePart, number: u32, draft: &mut Draf
                 "t" => is_text = true,
                 _ => {}
             },
-            Event::Empty(tag) if tag.local_name().as_ref() == "br" => paragraph.push(' '),
             Event::End(tag) => match tag.local_name().as_ref() {
                 "t" => is_text = false,
                 "p" => {

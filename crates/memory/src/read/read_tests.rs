@@ -186,10 +186,19 @@ fn a_presentation_is_read_in_the_order_of_its_slides_with_its_notes() {
 }
 
 #[test]
+fn a_line_break_in_a_presentation_separates_words() {
+    let slide = "<p:sld><p:sp><a:p><a:r><a:t>Annual</a:t></a:r><a:br><a:rPr lang=\"en-GB\"/></a:br>\
+        <a:r><a:t>Report</a:t></a:r><a:br/><a:r><a:t>2026</a:t></a:r></a:p></p:sp></p:sld>";
+    let document = read_as("a.pptx", samples::pptx_of(slide)).unwrap();
+    assert_eq!(blocks(&document), [(Paragraph, "Annual Report 2026", 1, 1)]);
+}
+
+#[test]
 fn an_opendocument_text_is_read_by_headings_paragraphs_and_rows() {
     let body = "<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes>\
         <text:h text:outline-level=\"2\">Top</text:h>\
-        <text:p>One<text:s text:c=\"2\"/><text:span>&lt;two&gt;</text:span><text:note><text:p>A footnote.</text:p></text:note> three</text:p>\
+        <text:p>One<text:s text:c=\"2\"/><text:span>&lt;two&gt;</text:span><text:note><text:note-citation>1</text:note-citation>\
+        <text:note-body><text:p>A footnote.</text:p></text:note-body></text:note> three</text:p>\
         <table:table table:name=\"T\"><table:table-row><table:table-cell><text:p>a</text:p><text:p>b</text:p></table:table-cell>\
         <table:table-cell><text:p>c</text:p></table:table-cell></table:table-row></table:table>";
     let document = read_as("a.odt", samples::odf(body)).unwrap();

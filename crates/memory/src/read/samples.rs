@@ -174,6 +174,21 @@ pub fn pptx() -> Vec<u8> {
     ])
 }
 
+/// A PPTX with this as its only slide.
+pub fn pptx_of(slide: &str) -> Vec<u8> {
+    archive(&[
+        (
+            "ppt/presentation.xml",
+            "<p:presentation><p:sldIdLst><p:sldId id=\"256\" r:id=\"rId1\"/></p:sldIdLst></p:presentation>",
+        ),
+        (
+            "ppt/_rels/presentation.xml.rels",
+            "<Relationships><Relationship Id=\"rId1\" Type=\"x/slide\" Target=\"slides/slide1.xml\"/></Relationships>",
+        ),
+        ("ppt/slides/slide1.xml", slide),
+    ])
+}
+
 /// An OpenDocument file with this as its body.
 pub fn odf(body: &str) -> Vec<u8> {
     let content =

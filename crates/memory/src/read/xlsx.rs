@@ -244,7 +244,7 @@ fn end_row(
     cells.clear();
     match line.is_empty() {
         true => Ok(()),
-        false => draft.row(&line, number),
+        false => draft.row(&line, number.max(1)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::{NOT_READ, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
+use hob_core::{NOT_READ, Permit, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
@@ -54,13 +54,18 @@ impl Tool for Calendar {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        self.call_for(arguments, &Permit::up_to(Reach::Read)).await
+    }
+
+    async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
         let Arguments { from, to, calendar } = tool_arguments::read(arguments)?;
         let service = &self.service;
-        let range = period::range(from.as_deref(), to.as_deref(), service.now(), service.zone());
+        let zone = service.zone_of(permit);
+        let range = period::range(from.as_deref(), to.as_deref(), service.now(), zone);
         let range = range.map_err(ToolError::new)?;
         let calendars =
             selected(&service.options().calendars, |source| &source.name, "calendar", calendar.as_deref())?;
-        let readings = calendars.iter().map(|source| service.calendar(source, range)).collect();
+        let readings = calendars.iter().map(|source| service.calendar(source, range, zone)).collect();
         let readings = read_all(readings).await;
         let (mut events, mut notes, mut failures) = (Vec::new(), Vec::new(), Vec::new());
         for (source, reading) in calendars.iter().zip(readings) {
@@ -78,7 +83,6 @@ impl Tool for Calendar {
         }
         // Before the events, of which a long list is cut.
         let failures = failures.into_iter().map(|failure| format!("{NOT_READ}{failure}"));
-        let zone = service.zone();
         let local =
             |moment: Timestamp| zone.time_zone().to_datetime(moment).strftime("%Y-%m-%d %H:%M").to_string();
         let head = format!("Events from {} to {} ({})", local(range.from), local(range.to), zone.name());

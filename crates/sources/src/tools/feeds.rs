@@ -3,7 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::{NOT_READ, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
+use hob_core::{NOT_READ, Permit, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -51,10 +52,15 @@ impl Tool for Feeds {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        self.call_for(arguments, &Permit::up_to(Reach::Read)).await
+    }
+
+    async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
         let Arguments { feed, since, count } = tool_arguments::read(arguments)?;
         let service = &self.service;
+        let zone = service.zone_of(permit);
         let since = since.as_deref().filter(|since| !since.trim().is_empty());
-        let since = since.map(|since| period::since(since, service.now(), service.zone()));
+        let since = since.map(|since| period::since(since, service.now(), zone));
         let since = since.transpose().map_err(ToolError::new)?;
         let count = count.unwrap_or(DEFAULT_COUNT);
         let feeds = selected(&service.options().feeds, |source| &source.name, "feed", feed.as_deref())?;
@@ -74,7 +80,7 @@ impl Tool for Feeds {
             lines.push(format!("[{name}]"));
             match reading.map(|feed| newest(feed.entries, since, count)) {
                 Ok(entries) if entries.is_empty() => lines.push("No new entries.".to_owned()),
-                Ok(entries) => lines.extend(entries.iter().map(|entry| self.entry(entry))),
+                Ok(entries) => lines.extend(entries.iter().map(|entry| shown(entry, zone.time_zone()))),
                 Err(error) => lines.push(format!("{NOT_READ}{}: {error}", source.name)),
             }
         }
@@ -82,16 +88,13 @@ impl Tool for Feeds {
     }
 }
 
-impl Feeds {
-    fn entry(&self, entry: &FeedEntry) -> String {
-        let zone = self.service.zone().time_zone();
-        let date = entry
-            .date
-            .map(|date| format!("{} ", zone.to_datetime(date).strftime("%Y-%m-%d %H:%M")))
-            .unwrap_or_default();
-        let title = if entry.title.is_empty() { "(no title)" } else { &entry.title };
-        let link = entry.link.as_ref().map(|link| format!("\n  {link}")).unwrap_or_default();
-        let summary = if entry.summary.is_empty() { String::new() } else { format!("\n  {}", entry.summary) };
-        format!("- {date}{title}{link}{summary}")
-    }
+fn shown(entry: &FeedEntry, zone: &TimeZone) -> String {
+    let date = entry
+        .date
+        .map(|date| format!("{} ", zone.to_datetime(date).strftime("%Y-%m-%d %H:%M")))
+        .unwrap_or_default();
+    let title = if entry.title.is_empty() { "(no title)" } else { &entry.title };
+    let link = entry.link.as_ref().map(|link| format!("\n  {link}")).unwrap_or_default();
+    let summary = if entry.summary.is_empty() { String::new() } else { format!("\n  {}", entry.summary) };
+    format!("- {date}{title}{link}{summary}")
 }

@@ -6,7 +6,8 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::{Moment, NOT_READ, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
+use hob_core::{Moment, NOT_READ, Permit, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -45,13 +46,18 @@ impl Tool for PageChanges {
     }
 
     async fn call(&self, arguments: Value) -> Result<String, ToolError> {
+        self.call_for(arguments, &Permit::up_to(Reach::Read)).await
+    }
+
+    async fn call_for(&self, arguments: Value, permit: &Permit) -> Result<String, ToolError> {
         let Arguments { page } = tool_arguments::read(arguments)?;
+        let zone = self.service.zone_of(permit).time_zone();
         let pages = selected(&self.service.options().pages, |source| &source.name, "page", page.as_deref())?;
         let changes = read_all(pages.iter().map(|source| self.service.page(source)).collect()).await;
         let (mut reports, mut failures) = (Vec::new(), Vec::new());
         for (source, change) in pages.iter().zip(changes) {
             match change {
-                Ok(change) => reports.push(format!("[{}] {}", source.name, self.report(&change))),
+                Ok(change) => reports.push(format!("[{}] {}", source.name, report(&change, zone))),
                 Err(error) => failures.push(format!("{}: {error}", source.name)),
             }
         }
@@ -63,23 +69,17 @@ impl Tool for PageChanges {
     }
 }
 
-impl PageChanges {
-    fn report(&self, change: &PageChange) -> String {
-        match change {
-            PageChange::NowWatched => "Now watched. The next check shows what is new.".to_owned(),
-            PageChange::None { since } => format!("No change since {}.", self.local(*since)),
-            PageChange::Lines { since, added, removed } => {
-                let mut lines = vec![format!("Changed since {}:", self.local(*since))];
-                list(&mut lines, '+', "new", added);
-                list(&mut lines, '-', "removed", removed);
-                lines.join("\n")
-            }
+fn report(change: &PageChange, zone: &TimeZone) -> String {
+    let local = |moment: Moment| zone.to_datetime(moment.timestamp()).strftime("%Y-%m-%d %H:%M").to_string();
+    match change {
+        PageChange::NowWatched => "Now watched. The next check shows what is new.".to_owned(),
+        PageChange::None { since } => format!("No change since {}.", local(*since)),
+        PageChange::Lines { since, added, removed } => {
+            let mut lines = vec![format!("Changed since {}:", local(*since))];
+            list(&mut lines, '+', "new", added);
+            list(&mut lines, '-', "removed", removed);
+            lines.join("\n")
         }
-    }
-
-    fn local(&self, moment: Moment) -> String {
-        let zone = self.service.zone().time_zone();
-        zone.to_datetime(moment.timestamp()).strftime("%Y-%m-%d %H:%M").to_string()
     }
 }
 

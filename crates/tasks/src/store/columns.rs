@@ -149,8 +149,8 @@ pub(super) fn permit_of_key(key: Option<&str>) -> String {
 }
 
 fn write_permit(permit: &Permit) -> String {
-    // The collections are those of the key at each run.
-    let Permit { most, also, only, except, tainted, key, rule, memory: _ } = permit;
+    // The collections are those of the key at each run, and the zone is that of the task.
+    let Permit { most, also, only, except, tainted, key, rule, memory: _, zone: _ } = permit;
     json!({
         "most": most.as_str(), "also": also, "only": only, "except": except, "tainted": tainted, "key": key, "rule": rule,
     })

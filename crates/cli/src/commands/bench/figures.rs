@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hob_app::bench::{Rush, Spread};
+use hob_app::bench::{LoadResult, Spread};
 use hob_config::Hardware;
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,7 @@ impl From<Spread> for BenchLatency {
 
 impl BenchResult {
     /// `None` without a sample.
-    pub fn latency(rush: &Rush) -> Option<Self> {
+    pub fn latency(rush: &LoadResult) -> Option<Self> {
         Some(BenchResult::Latency {
             samples: rush.samples.len(),
             latency: Spread::of(rush.samples.iter().map(|sample| sample.latency))?.into(),
@@ -80,7 +80,7 @@ impl BenchResult {
         })
     }
 
-    pub fn throughput(rush: &Rush, concurrency: usize) -> Self {
+    pub fn throughput(rush: &LoadResult, concurrency: usize) -> Self {
         BenchResult::Throughput {
             concurrency,
             samples: rush.samples.len(),

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use anyhow::{Error, Result, anyhow};
 use hob_channels::telegram::CHANNEL as TELEGRAM_CHANNEL;
 use hob_channels::{ChannelError, EMAIL_CHANNEL};
-use hob_config::{ChannelConfig, Config};
+use hob_config::{ChannelConfig, Config, LocalSetting, MailConfig};
 
 use crate::args::ChannelCommand;
 use crate::commands::block_on;
@@ -52,6 +52,11 @@ fn explain(error: ChannelError, config: &Config, url: Option<&str>) -> Error {
     }
 }
 
+/// The settings that let agents read the mailbox of an address, after a login. Asks for its server and its password.
+pub fn mailbox_settings(known: &MailConfig, address: &str) -> Result<Vec<LocalSetting>> {
+    block_on(add_email::mailbox_settings(known, address, None))
+}
+
 pub fn run(command: ChannelCommand) -> Result<ExitCode> {
     let config = settings::load()?;
     let home = settings::home()?;
@@ -69,6 +74,9 @@ pub fn run(command: ChannelCommand) -> Result<ExitCode> {
                 ChannelCommand::Login { channel: _ } => login::run(&config, &home).await,
                 ChannelCommand::Add(args) if args.channel == EMAIL_CHANNEL => {
                     add_email::run(&config, &args).await
+                }
+                ChannelCommand::Add(args) if args.read_only => {
+                    Err(anyhow!("--read-only is for e-mail: a bot has no mailbox to read."))
                 }
                 ChannelCommand::Add(args) => {
                     let first_message = if args.no_wait { FirstMessage::Skip } else { FirstMessage::Await };

@@ -4,36 +4,52 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use hob_app::startup::channels::{self, is_email, is_telegram, is_whatsapp};
+use hob_app::startup::channels::{self, ChannelParts, is_email, is_telegram, is_whatsapp, open_channels};
 use hob_channels::ChannelStatus;
 use hob_config::Config;
+use hob_core::EventBus;
 use serde_json::json;
 
-use super::explain;
+use super::{direct_channels, explain};
 use crate::args::ChannelSendArgs;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::text::one_line;
+use crate::settings;
 
 pub async fn run(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result<ExitCode> {
     let is_direct = args.gateway.is_none();
-    if is_direct && config.channel.whatsapp.enabled && is_whatsapp(&args.target) {
+    let target = if is_direct { resolved(config, home, args).await? } else { args.target.clone() };
+    if is_direct && config.channel.whatsapp.enabled && is_whatsapp(&target) {
         over_whatsapp(config, home, args).await?
-    } else if is_direct && config.channel.telegram.enabled && is_telegram(&args.target) {
+    } else if is_direct && config.channel.telegram.enabled && is_telegram(&target) {
         let _waiting = Spinner::start("sending");
-        channels::telegram(config)?.send(&args.target, &args.message, args.conversation.as_deref()).await?;
-    } else if is_direct && config.channel.email.enabled && is_email(&args.target) {
+        channels::telegram(config)?.send(&target, &args.message, args.conversation.as_deref()).await?;
+    } else if is_direct && config.channel.email.enabled && is_email(&target) {
         let _waiting = Spinner::start("sending");
-        channels::email(config)?.send(&args.target, &args.message, args.conversation.as_deref()).await?;
+        channels::email(config)?.send(&target, &args.message, args.conversation.as_deref()).await?;
     } else {
         over_the_gateway(config, args).await?
     }
     if args.json {
-        output::json(&json!({ "status": "sent", "target": args.target }))?;
+        output::json(&json!({ "status": "sent", "target": target }))?;
     } else {
-        output::line(format_args!("sent to {}", one_line(&args.target)))?;
+        output::line(format_args!("sent to {}", one_line(&target)))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The target with its recipient: Telegram or e-mail without one means its only approved sender.
+async fn resolved(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result<String> {
+    let target = args.target.clone();
+    if args.conversation.is_some() || !direct_channels(config).contains(&target.as_str()) {
+        return Ok(target);
+    }
+    let parts = ChannelParts { storage: settings::databases(config)?.hob, events: EventBus::new() };
+    match open_channels(config, home, parts)? {
+        Some(channels) => Ok(channels.resolve_target(&target, None).await?),
+        None => Ok(target),
+    }
 }
 
 async fn over_the_gateway(config: &Config, args: &ChannelSendArgs) -> Result<()> {

@@ -1,13 +1,20 @@
 //! The machine, and the keys in its environment.
 
+use std::time::Duration;
+
 use hob_config::{Config, Hardware, SuspiciousKey};
-use hob_core::ComputeUnits;
+use hob_core::{ComputeUnits, Engine, RunningModel};
+use tokio::time::timeout;
 
 use super::report::{CheckStatus, DoctorCheck};
 use super::summary;
 use crate::output::number::memory;
+use crate::running_server::LocatedServer;
 
 const NAME: &str = "machine";
+
+/// A server that takes longer to say which models it has is skipped.
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 pub fn check(hardware: &Hardware) -> Vec<DoctorCheck> {
     let mut checks = vec![DoctorCheck::new(NAME, CheckStatus::Good, summary(hardware))];
@@ -43,6 +50,25 @@ pub fn check_compute(units: &ComputeUnits, hardware: &Hardware) -> Vec<DoctorChe
     checks
 }
 
+/// What the running server has on graphics cards, if it says so: it may want a key that is not known here.
+pub async fn check_running(config: &Config, server: &LocatedServer) -> Vec<DoctorCheck> {
+    let engine = server.url().and_then(|url| hob_app::running_server(config, &url).ok());
+    let Some(engine) = engine else { return Vec::new() };
+    match timeout(TIMEOUT, engine.running_models()).await {
+        Ok(Ok(models)) => on_cards(&models),
+        Ok(Err(_)) | Err(_) => Vec::new(),
+    }
+}
+
+fn on_cards(models: &[RunningModel]) -> Vec<DoctorCheck> {
+    let with_bytes = |model: &RunningModel| {
+        let bytes = model.size_vram.filter(|bytes| *bytes > 0)?;
+        let message = format!("the running server has {} of {} on graphics cards", memory(bytes), model.id);
+        Some(DoctorCheck::new(NAME, CheckStatus::Good, message))
+    };
+    models.iter().filter_map(with_bytes).collect()
+}
+
 /// Keys that cannot work, each with its variable.
 pub fn check_odd_keys(config: &Config) -> impl Iterator<Item = DoctorCheck> {
     config.provider_keys.suspicious().into_iter().map(|SuspiciousKey { variable, problem }| {
@@ -71,6 +97,15 @@ mod tests {
 
     fn told(units: &ComputeUnits, hardware: &Hardware) -> Vec<(CheckStatus, String)> {
         check_compute(units, hardware).into_iter().map(|check| (check.status, check.message)).collect()
+    }
+
+    #[test]
+    fn models_on_graphics_cards_are_shown() {
+        let model =
+            |id: &str, size_vram| RunningModel { id: id.into(), size_vram, ..RunningModel::default() };
+        let models = [model("large", Some(5 << 30)), model("small", Some(0)), model("cloud", None)];
+        let shown: Vec<String> = on_cards(&models).into_iter().map(|check| check.message).collect();
+        assert_eq!(shown, [format!("the running server has {} of large on graphics cards", memory(5 << 30))]);
     }
 
     #[test]

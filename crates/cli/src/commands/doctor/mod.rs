@@ -126,6 +126,9 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
         }
     };
     checks.push(port);
+    if let Some(running) = &running {
+        checks.extend(machine::check_running(config, running).await);
+    }
     let certificate = check_certificate(config);
     // `hob serve` would refuse to start.
     let can_serve = certificate.as_ref().is_none_or(|check| check.status != CheckStatus::Bad);

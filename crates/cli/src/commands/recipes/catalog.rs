@@ -28,17 +28,19 @@ pub enum RecipeSource {
     Calendar,
     Place,
     Feeds,
+    Mailbox,
     Page,
 }
 
 impl RecipeSource {
-    /// The name for `--set`.
-    pub fn key(self) -> &'static str {
+    /// The name for `--set`; `None` for a source with a password, which is asked for on a terminal only.
+    pub fn key(self) -> Option<&'static str> {
         match self {
-            RecipeSource::Calendar => "calendar",
-            RecipeSource::Place => "place",
-            RecipeSource::Feeds => "feeds",
-            RecipeSource::Page => "page",
+            RecipeSource::Calendar => Some("calendar"),
+            RecipeSource::Place => Some("place"),
+            RecipeSource::Feeds => Some("feeds"),
+            RecipeSource::Mailbox => None,
+            RecipeSource::Page => Some("page"),
         }
     }
 
@@ -49,6 +51,7 @@ impl RecipeSource {
                 "Weather: latitude,longitude,name such as 52.52,13.41,Berlin; empty to skip"
             }
             RecipeSource::Feeds => "News feeds: addresses, separated by spaces; empty to skip",
+            RecipeSource::Mailbox => "Mail, which Hob only reads: your e-mail address; empty to skip",
             RecipeSource::Page => "Web page to watch: its address",
         }
     }
@@ -63,7 +66,8 @@ const FEEDS: RecipePart = RecipePart {
     arguments: r#"{"since":"yesterday","count":5}"#,
     source: Some(RecipeSource::Feeds),
 };
-const MAIL_OF_THE_DAY: RecipePart = RecipePart { tool: "mail", arguments: r#"{"hours":24}"#, source: None };
+const MAIL_OF_THE_DAY: RecipePart =
+    RecipePart { tool: "mail", arguments: r#"{"hours":24}"#, source: Some(RecipeSource::Mailbox) };
 const NOTES_OF_THE_DAY: RecipePart =
     RecipePart { tool: "memory_search", arguments: r#"{"query":"","recent_days":1}"#, source: None };
 

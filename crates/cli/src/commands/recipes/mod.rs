@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use hob_app::{Databases, ToolRegistry};
-use hob_config::{Config, Environment, LocalSetting, SourcesConfig, write_local_settings};
+use hob_config::{Config, Environment, LocalSetting, write_local_settings};
 use hob_core::{Permit, Reach};
 use hob_tasks::{DeliverTo, FirstCall, NewTask, PlainSchedule, parse_zone};
 use serde_json::{Value, json};
@@ -56,15 +56,19 @@ fn list(json: bool) -> Result<ExitCode> {
 }
 
 fn described(recipe: &Recipe) -> Value {
-    let parts = recipe.parts.iter();
     json!({
         "name": recipe.name,
         "description": recipe.about,
         "every": recipe.every,
         "prompt": recipe.prompt,
-        "tools": parts.clone().map(|part| part.tool).collect::<Vec<_>>(),
-        "settings": parts.filter_map(|part| part.source).map(RecipeSource::key).collect::<Vec<_>>(),
+        "tools": recipe.parts.iter().map(|part| part.tool).collect::<Vec<_>>(),
+        "settings": keys(recipe),
     })
+}
+
+/// What `--set` of a recipe takes.
+fn keys(recipe: &Recipe) -> Vec<&'static str> {
+    recipe.parts.iter().filter_map(|part| part.source).filter_map(RecipeSource::key).collect()
 }
 
 /// Whether questions are asked.
@@ -126,7 +130,7 @@ fn add(args: RecipeAddArgs) -> Result<ExitCode> {
     let config = settings::load()?;
     let databases = settings::databases(&config)?;
     let available = available_tools(&config, databases.clone())?;
-    let wanted = wanted_settings(recipe, &available, &given, questions, &config.sources)?;
+    let wanted = wanted_settings(recipe, &available, &given, questions, &config)?;
     let config = match wanted.as_slice() {
         [] => config,
         wanted => {
@@ -185,7 +189,7 @@ fn find(name: &str) -> Result<&'static Recipe> {
 
 /// The answers in `--set`, by their keys.
 fn given_answers<'a>(recipe: &Recipe, set: &'a [String]) -> Result<BTreeMap<&'a str, &'a str>> {
-    let keys: Vec<&str> = recipe.parts.iter().filter_map(|part| part.source).map(RecipeSource::key).collect();
+    let keys = keys(recipe);
     let mut given = BTreeMap::new();
     for written in set {
         match written.split_once('=') {
@@ -223,12 +227,12 @@ fn wanted_settings(
     available: &[String],
     given: &BTreeMap<&str, &str>,
     questions: Questions,
-    known: &SourcesConfig,
+    known: &Config,
 ) -> Result<Vec<LocalSetting>> {
     let mut wanted = Vec::new();
     for part in recipe.parts {
         let Some(source) = part.source else { continue };
-        let answer = given.get(source.key()).copied();
+        let answer = source.key().and_then(|key| given.get(key)).copied();
         if answer.is_none() && is_available(part, available) {
             continue;
         }
@@ -248,10 +252,9 @@ fn first_calls(recipe: &Recipe, available: &[String]) -> Result<Vec<FirstCall>> 
     let calls = parts.map(|part| FirstCall::parse(&format!("{} {}", part.tool, part.arguments)));
     let calls: Vec<FirstCall> = calls.collect::<Result<_, _>>()?;
     if calls.is_empty() {
-        let keys: Vec<&str> =
-            recipe.parts.iter().filter_map(|part| part.source).map(RecipeSource::key).collect();
+        let keys = keys(recipe);
         let advice = match keys.is_empty() {
-            true => "Set up [mail] in config.toml first.".to_owned(),
+            true => "Connect your mailbox with 'hob channel add email --read-only' first.".to_owned(),
             false => format!("Give one with --set KEY=VALUE; the keys are {}.", keys.join(", ")),
         };
         bail!("the recipe {} has nothing to read: none of its sources is configured. {advice}", recipe.name);
@@ -298,7 +301,7 @@ mod tests {
         let briefing = find("briefing").expect("a recipe");
         let available = ["calendar".to_owned()];
         let settings = |given: &BTreeMap<&str, &str>| {
-            wanted_settings(briefing, &available, given, Questions::Skipped, &SourcesConfig::default())
+            wanted_settings(briefing, &available, given, Questions::Skipped, &Config::default())
                 .expect("settings")
                 .len()
         };

@@ -1,26 +1,23 @@
-//! Turns the answers to the questions of a recipe into settings. Pure.
+//! Turns the answers to the questions of a recipe into settings. Pure, except for a mailbox, which needs a login.
 
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use hob_config::{LocalSetting, SourcesConfig};
+use hob_config::{Config, LocalSetting, SourcesConfig};
 use hob_sources::host_name;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use url::Url;
 
 use super::catalog::RecipeSource;
+use crate::commands::channel;
 use crate::output::text::one_line;
 
 /// Feeds in one answer.
 const MOST_FEEDS: usize = 20;
 
 /// The settings for an answer; none for an empty one. A feed keeps its name if it is `known`, and gets a new one otherwise.
-pub(super) fn settings_for(
-    source: RecipeSource,
-    answer: &str,
-    known: &SourcesConfig,
-) -> Result<Vec<LocalSetting>> {
+pub(super) fn settings_for(source: RecipeSource, answer: &str, known: &Config) -> Result<Vec<LocalSetting>> {
     let answer = answer.trim();
     if answer.is_empty() {
         return Ok(Vec::new());
@@ -34,8 +31,9 @@ pub(super) fn settings_for(
             if addresses.len() > MOST_FEEDS {
                 bail!("name at most {MOST_FEEDS} feeds.");
             }
-            feeds(&addresses, known)
+            feeds(&addresses, &known.sources)
         }
+        RecipeSource::Mailbox => channel::mailbox_settings(&known.mail, answer),
         RecipeSource::Page => Ok(vec![named("sources.pages", answer)?]),
     }
 }
@@ -128,7 +126,7 @@ mod tests {
     use super::*;
 
     fn written(source: RecipeSource, answer: &str) -> Vec<(String, Value)> {
-        let settings = settings_for(source, answer, &SourcesConfig::default()).expect(answer).into_iter();
+        let settings = settings_for(source, answer, &Config::default()).expect(answer).into_iter();
         settings.map(|setting| (format!("{}.{}", setting.section, setting.key), setting.value)).collect()
     }
 
@@ -164,9 +162,9 @@ mod tests {
 
     #[test]
     fn feeds_of_one_host_have_different_names() {
-        let mut known = SourcesConfig::default();
-        known.feeds.insert("example.org".to_owned(), "https://example.org/one.xml".into());
-        known.feeds.insert("news".to_owned(), "https://example.org/news.xml".into());
+        let mut known = Config::default();
+        known.sources.feeds.insert("example.org".to_owned(), "https://example.org/one.xml".into());
+        known.sources.feeds.insert("news".to_owned(), "https://example.org/news.xml".into());
         let answer = "https://example.org/two.xml https://example.org/three.xml https://example.org/one.xml \
                       https://example.org/two.xml https://example.org/news.xml";
         let settings = settings_for(RecipeSource::Feeds, answer, &known).expect("settings");
@@ -176,7 +174,7 @@ mod tests {
 
     #[test]
     fn wrong_answers_say_what_to_write() {
-        use RecipeSource::{Calendar, Feeds, Page, Place};
+        use RecipeSource::{Calendar, Feeds, Mailbox, Page, Place};
         let many = "https://a.example ".repeat(21);
         for (source, answer, words) in [
             (Calendar, "me.ics", "Write an address such as"),
@@ -187,10 +185,10 @@ mod tests {
             (Place, "nan,13", "is no place"),
             (Feeds, "example.org", "is not an address"),
             (Feeds, many.as_str(), "at most 20 feeds"),
+            (Mailbox, "ann", "'ann' is not an e-mail address"),
             (Page, "file:///etc/passwd", "is not an address"),
         ] {
-            let error =
-                settings_for(source, answer, &SourcesConfig::default()).err().expect(answer).to_string();
+            let error = settings_for(source, answer, &Config::default()).err().expect(answer).to_string();
             assert!(error.contains(words), "{answer}: {error}");
         }
     }

@@ -33,13 +33,45 @@ use crate::settings;
 /// The number of upcoming runs to show, so that the user can check the schedule.
 const SHOWN_RUNS: usize = 3;
 
+/// Words of prompts that only a tool can answer, what is read, and the tool.
+const SUBJECTS: &[(&[&str], &str, &str)] = &[
+    (&["notes"], "notes", "memory_search"),
+    (&["calendar", "calendars", "appointment", "appointments"], "calendar", "calendar"),
+    (&["mail", "mails", "email", "emails", "inbox", "mailbox"], "mail", "mail"),
+    (&["news", "headlines", "feeds"], "news", "feeds"),
+];
+
 pub fn run(args: SchedulerCreateArgs) -> Result<ExitCode> {
     let config = settings::load()?;
     let format = args.json.into();
+    let has_choice = args.tools.is_some() || args.agent.is_some() || !args.first_calls.is_empty();
     let task = wanted(args).map_err(with_advice)?;
     block_on(async {
-        save(&config, &settings::databases(&config)?, task, format).await?;
+        let task = save(&config, &settings::databases(&config)?, task, format).await?;
+        if !has_choice && format == OutputFormat::Text {
+            tip(&task.prompt);
+        }
         Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Without tools, a model makes up what it cannot read.
+fn tip(prompt: &str) {
+    if let Some((subject, tool)) = subject(prompt) {
+        output::note(format_args!(
+            "The task uses no tools. If it should read your {subject}, add --tools {tool}, or use a ready task from 'hob recipes'."
+        ));
+    }
+}
+
+/// What a prompt is about, and the tool that reads it.
+fn subject(prompt: &str) -> Option<(&'static str, &'static str)> {
+    // `e-mail` ends with the word `mail`.
+    let prompt = prompt.to_lowercase();
+    let mut words = prompt.split(|letter: char| !letter.is_alphanumeric());
+    words.find_map(|word| {
+        let named = SUBJECTS.iter().find(|(names, ..)| names.contains(&word));
+        named.map(|(_, subject, tool)| (*subject, *tool))
     })
 }
 
@@ -50,9 +82,14 @@ pub(super) async fn save(
     task: NewTask,
     format: OutputFormat,
 ) -> Result<Task> {
-    let service = service(config, databases, &task)?;
     check_key(config, databases, &task).await?;
     check_tools(config, databases.clone(), &task).await?;
+    // Opened only if the task needs one.
+    let channels = match &task.deliver_to {
+        Some(_) => channels(config, databases)?,
+        None => None,
+    };
+    let service = task_service(databases.hob.clone(), task_options(channels));
     let task = service.create(task).await.map_err(with_advice)?;
     audit::note(databases, "task.create", &task.id.to_string());
     tell_servers(ChangedPart::Tasks);
@@ -84,19 +121,12 @@ async fn warn_of_same_name(service: &TaskService, new: &Task) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a channel that does not exist, with the names of those that do.
+/// Refuses a channel that does not exist, with the names of those that do, and one without a recipient.
 pub(super) async fn check_channel(config: &Config, databases: &Databases, channel: &str) -> Result<()> {
     let channels = channels(config, databases)?;
-    Ok(task_options(channels).deliver.check(channel).await?)
-}
-
-/// Opens the channels only if the task needs one.
-fn service(config: &Config, databases: &Databases, task: &NewTask) -> Result<TaskService> {
-    let channels = match task.deliver_to {
-        Some(_) => channels(config, databases)?,
-        None => None,
-    };
-    Ok(task_service(databases.hob.clone(), task_options(channels)))
+    let to = DeliverTo { channel: channel.to_owned(), conversation: None };
+    task_options(channels).deliver.check(to).await?;
+    Ok(())
 }
 
 fn channels(config: &Config, databases: &Databases) -> Result<Option<Arc<ChannelService>>> {

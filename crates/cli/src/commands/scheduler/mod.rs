@@ -62,7 +62,7 @@ pub async fn save(
     create::save(config, databases, task, format).await
 }
 
-/// Refuses a channel that does not exist, with the names of those that do.
+/// Refuses a channel that does not exist, with the names of those that do, and one without a recipient.
 pub async fn check_channel(config: &Config, databases: &Databases, channel: &str) -> Result<()> {
     create::check_channel(config, databases, channel).await
 }

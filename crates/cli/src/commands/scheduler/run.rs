@@ -9,7 +9,7 @@ use hob_app::AppOptions;
 use hob_app::startup::identity::open_identity;
 use hob_app::startup::tasks::{task_options, task_service};
 use hob_config::Config;
-use hob_tasks::Task;
+use hob_tasks::{NOTHING_NEW, Task};
 
 use super::find::find;
 use super::live_run::{self, ShownRun};
@@ -80,8 +80,14 @@ async fn run_and_print(
         output::note(one_line(&line));
     }
     ended_well(&run)?;
-    if let Some(missing) = &run.error {
-        output::warning(one_line(missing));
+    match run.error.as_deref() {
+        // Such a task is usually quiet.
+        Some(NOTHING_NEW) => {
+            output::note(NOTHING_NEW);
+            return Ok(());
+        }
+        Some(missing) => output::warning(one_line(missing)),
+        None => {}
     }
     if let Some(to) = &task.deliver_to {
         output::note(format_args!("Delivered to {}.", one_line(&to.channel)));

@@ -118,14 +118,18 @@ async function toggleLog(task) {
   focusOn(`log ${task.id}`);
 }
 
-function runEntry(run) {
+function runEntry(run, task) {
   const took = run.finished_at === null ? null : (new Date(run.finished_at) - new Date(run.started_at)) / 1000;
   const words = [recently(run.started_at)];
   if (took !== null) words.push(`took ${seconds(took)}`);
   if (run.attempt > 1) words.push(`attempt ${whole(run.attempt)}`);
   if (run.delivered_to !== null) words.push(`delivered to ${run.delivered_to}`);
   const made = node("li", {}, stateMark(run.outcome), node("small", { textContent: words.join(" · ") }));
-  if (run.error !== null) made.append(node("p", { className: "fault", textContent: run.error }));
+  if (run.error !== null) {
+    // A run that worked and sent nothing had no news. That is usual for a task that watches pages.
+    const isQuiet = run.outcome === "succeeded" && run.delivered_to === null && task.channel !== null;
+    made.append(node("p", { className: isQuiet ? "quiet" : "fault", textContent: run.error }));
+  }
   if (run.result !== null) {
     const answer = node("pre", { textContent: run.result, tabIndex: 0 });
     answer.setAttribute("aria-label", "Answer");
@@ -151,7 +155,7 @@ async function showLog(id) {
   parts.push(node("h4", { textContent: "Runs" }));
   parts.push(logs.body.logs.length === 0
     ? node("p", { className: "quiet", textContent: "It has not run yet. Run it now to see its answer." })
-    : node("ul", { className: "runs" }, ...logs.body.logs.map(runEntry)));
+    : node("ul", { className: "runs" }, ...logs.body.logs.map((run) => runEntry(run, task.body))));
   box.replaceChildren(...parts);
 }
 
