@@ -240,8 +240,9 @@ pub fn check_request(request: &GenerateRequest) -> Result<(), OverBudget> {
         return Err(OverBudget::new("n", format!("asks for {} answers", thousands(answers)), ANSWERS));
     }
     count("top_logprobs", sampling.top_logprobs.unwrap_or(0) as usize, "alternatives", TOP_LOGPROBS)?;
-    check_extra(&request.hints)?;
-    check_extra(&request.extra)
+    let mut left = EXTRA_VALUES;
+    check_extra(&request.hints, &mut left)?;
+    check_extra(&request.extra, &mut left)
 }
 
 fn check_messages(request: &GenerateRequest) -> Result<(), OverBudget> {
@@ -310,17 +311,16 @@ fn check_tools(request: &GenerateRequest) -> Result<(), OverBudget> {
     Ok(())
 }
 
-/// Fields that Hob gives no meaning to, and those that only some engines know.
-fn check_extra(extra: &Map<String, Value>) -> Result<(), OverBudget> {
-    let mut left = EXTRA_VALUES;
+/// Fields that Hob gives no meaning to, and those that only some engines know. They share the values that are `left`.
+fn check_extra(extra: &Map<String, Value>, left: &mut usize) -> Result<(), OverBudget> {
     for (field, value) in extra {
-        let values = count_values(value, left);
-        if values > left {
+        let values = count_values(value, *left);
+        if values > *left {
             let what =
                 "has too many values, together with the other fields that Hob does not know".to_owned();
             return Err(OverBudget::new(field, what, EXTRA_VALUES));
         }
-        left -= values;
+        *left -= values;
     }
     if let Some(Value::Object(biases)) = extra.get("logit_bias") {
         count("logit_bias", biases.len(), "entries", LOGIT_BIASES)?;

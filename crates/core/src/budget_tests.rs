@@ -300,6 +300,13 @@ fn each_field_of_a_request_has_its_limit() {
             with_extra(&json!({ "small": [1], "future_field": vec![0; 20_000] })),
             "future_field has too many values, together with the other fields that Hob does not know; the limit is 20,000",
         ),
+        (
+            GenerateRequest {
+                hints: Map::from_iter([("options".to_owned(), json!(vec![0; 12_000]))]),
+                ..with_extra(&json!({ "future_field": vec![0; 12_000] }))
+            },
+            "future_field has too many values, together with the other fields that Hob does not know; the limit is 20,000",
+        ),
     ] {
         assert_eq!(check_request(&request).expect_err("over budget").to_string(), expected);
     }

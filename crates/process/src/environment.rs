@@ -33,7 +33,8 @@ const BASICS: &str = "PATH HOME USER LOGNAME SHELL LANG LANGUAGE LC_* TZ TZDIR T
 const NETWORK: &str = "HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy \
     SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS";
 
-const PYTHON: &str = "PIP_* UV_* VIRTUAL_ENV PYENV_* ASDF_* XDG_CONFIG_HOME XDG_CACHE_HOME";
+const PYTHON: &str = "PIP_* PIP_KEYRING_PROVIDER UV_* UV_KEYRING_PROVIDER VIRTUAL_ENV PYENV_* ASDF_* \
+    XDG_CONFIG_HOME XDG_CACHE_HOME";
 
 const NODE: &str = "npm_config_* NPM_CONFIG_* NPM_TOKEN NODE_OPTIONS VOLTA_HOME ASDF_*";
 
@@ -44,8 +45,11 @@ const CONTAINERS: &str = "DOCKER_* CONTAINER_HOST CONTAINER_SSHKEY CONTAINERS_* 
     REGISTRY_AUTH_FILE BUILDAH_ISOLATION XDG_RUNTIME_DIR XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME \
     DBUS_SESSION_BUS_ADDRESS SSH_AUTH_SOCK";
 
+/// Words in the names of secrets. A pattern matches no such name: `UV_*` does not pass `UV_PUBLISH_TOKEN` on.
+const SECRET_WORDS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "_AUTH"];
+
 impl Need {
-    /// The names of its variables. A trailing `*` matches any rest of a name.
+    /// The names of its variables. A trailing `*` matches any rest of a name that is not a secret's.
     fn names(self) -> impl Iterator<Item = &'static str> {
         let lists: &[&'static str] = match self {
             Need::Libraries => &[LIBRARIES],
@@ -61,7 +65,9 @@ impl Need {
 
     fn covers(self, name: &str) -> bool {
         self.names().any(|known| match known.strip_suffix('*') {
-            Some(beginning) => name.get(..beginning.len()).is_some_and(|start| is_same(start, beginning)),
+            Some(beginning) => {
+                name.get(..beginning.len()).is_some_and(|start| is_same(start, beginning)) && !is_secret(name)
+            }
             None => is_same(name, known),
         })
     }
@@ -70,6 +76,11 @@ impl Need {
 /// On Windows, `Path` and `PATH` are the same.
 fn is_same(name: &str, known: &str) -> bool {
     if cfg!(windows) { name.eq_ignore_ascii_case(known) } else { name == known }
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_WORDS.iter().any(|word| name.contains(*word))
 }
 
 /// A program whose environment contains only what these needs name. The caller adds more with `env`.
@@ -133,6 +144,27 @@ mod tests {
             "",
         ];
         assert_eq!(names(&secrets, &ALL), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_pattern_passes_on_no_secret_and_a_whole_name_does() {
+        let secrets = [
+            "LLAMA_API_KEY",
+            "LLAMA_CLOUD_API_KEY",
+            "VK_ACCESS_TOKEN",
+            "UV_PUBLISH_TOKEN",
+            "npm_config__auth",
+            "UV_INDEX_PRIVATE_PASSWORD",
+            "PIP_CREDENTIALS",
+            "DOCKER_PASSWORD",
+            "DOCKER_CONTENT_TRUST_ROOT_PASSPHRASE",
+            "STORAGE_ACCOUNT_KEY",
+            "STORAGE_CLIENT_SECRET",
+            "npm_config_//registry.npmjs.org/:_authToken",
+        ];
+        assert_eq!(names(&secrets, &ALL), [] as [&str; 0]);
+        let named = ["NPM_TOKEN", "CONTAINER_SSHKEY", "PIP_KEYRING_PROVIDER", "UV_KEYRING_PROVIDER"];
+        assert_eq!(names(&named, &ALL), named);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use axum::body::Body;
-use axum::http::{HeaderValue, Request, Version, header};
+use axum::http::{HeaderMap, HeaderValue, Request, Version, header};
 use axum::response::{IntoResponse, Response};
 use hob_config::ServerConfig;
 use hob_core::LogScope;
@@ -52,10 +52,8 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// How long a connection that is cut has for its last error event.
 const ERROR_EVENT_TIME: Duration = Duration::from_secs(1);
 
-/// The answer to a client whose address has too many connections. It has sent no request yet.
-const TOO_MANY_CONNECTIONS: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\nretry-after: 5\r\n\
-    connection: close\r\ncontent-length: 48\r\n\r\nyour address has too many connections already.\r\n";
+/// What a client reads whose address has too many connections.
+const TOO_MANY_CONNECTIONS: &str = "your address has too many connections already.\r\n";
 
 /// Sent with every answer.
 const SERVER_HEADER: HeaderValue = HeaderValue::from_static(concat!("hob/", env!("CARGO_PKG_VERSION")));
@@ -212,12 +210,21 @@ async fn accept(
 
 /// Refuses a connection, so that one address cannot use all of them.
 fn refuse_connection(mut socket: UnregisteredStream, peer: IpAddr, log: &LogLimit, is_plain: bool) {
+    // The client has sent no request yet, and so no id.
+    let id = RequestId::of(&HeaderMap::new());
     if let Some(suppressed) = log.allow(Instant::now()) {
-        tracing::warn!(%peer, suppressed, "connection refused: this address has too many");
+        LogScope::of(id.shared()).run(|| {
+            tracing::warn!(%peer, suppressed, "connection refused: this address has too many");
+        });
     }
     // The socket is non-blocking. A client that does not get the message sees the connection end.
     if is_plain {
-        let _ = socket.write(TOO_MANY_CONNECTIONS);
+        let answer = format!(
+            "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\nretry-after: 5\r\n{REQUEST_ID}: {id}\r\n\
+            connection: close\r\ncontent-length: {}\r\n\r\n{TOO_MANY_CONNECTIONS}",
+            TOO_MANY_CONNECTIONS.len()
+        );
+        let _ = socket.write(answer.as_bytes());
     }
 }
 

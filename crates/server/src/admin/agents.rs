@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::Extensions;
-use hob_app::AGENTS;
+use hob_app::AskService;
 use serde_json::{Value, json};
 
 use crate::request_context::RequestContext;
@@ -19,6 +19,9 @@ pub(crate) async fn list(State(state): SharedState, extensions: Extensions) -> J
         let description: String = spec.description.chars().take(MAX_DESCRIPTION).collect();
         json!({ "name": spec.name, "description": description, "reach": spec.reach.as_str() })
     });
-    let agents = AGENTS.map(|name| json!({ "name": name, "default": state.system.agent() == Some(name) }));
+    let default = state.system.agent();
+    let agents =
+        AskService::agents().iter().map(|name| json!({ "name": name, "default": default == Some(*name) }));
+    let agents: Vec<Value> = agents.collect();
     Json(json!({ "object": "list", "data": agents, "tools": allowed.collect::<Vec<_>>() }))
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use hob_core::message::file_text;
 use hob_core::{Content, ContentPart, Image};
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
@@ -137,11 +138,46 @@ impl WireContent {
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) parts: Vec<ContentPart>,
+    /// Whether these are the parts of a document.
+    is_document: bool,
 }
 
 impl Said {
     pub(super) fn text(&mut self, text: String) {
         self.parts.push(ContentPart::Text(text));
+    }
+
+    /// What a document says, before it is marked.
+    fn of_document() -> Self {
+        Said { parts: Vec::new(), is_document: true }
+    }
+
+    /// Adds what a document or a search result says. Its texts are marked as those of a file: their author need not be the caller.
+    /// Only the outermost of nested documents is marked, and has its title once, so that marks do not multiply.
+    fn document(&mut self, title: &str, content: Said) {
+        if self.is_document {
+            self.text(title.to_owned());
+            self.parts.extend(content.parts);
+            return;
+        }
+        let is_text = |part: &ContentPart| matches!(part, ContentPart::Text(_));
+        if !content.parts.iter().any(is_text) {
+            self.text(file_text(title, ""));
+        }
+        let mut name = title;
+        let mut rest = content.parts.into_iter().peekable();
+        while let Some(part) = rest.next() {
+            let ContentPart::Text(mut text) = part else {
+                self.parts.push(part);
+                continue;
+            };
+            while let Some(ContentPart::Text(more)) = rest.next_if(is_text) {
+                text.push('\n');
+                text.push_str(&more);
+            }
+            self.text(file_text(name, &text));
+            name = "Document, continued";
+        }
     }
 
     /// Plain text where that is enough: more engines accept it.
@@ -214,13 +250,18 @@ impl WireBlock {
             "search_result" => {
                 note_rest(ignored, BLOCK, &self.rest);
                 let address = self.source.as_ref().and_then(Value::as_str).unwrap_or_default();
-                said.text(headed(self.title.as_deref().unwrap_or("Search result"), address));
+                let title = self.title.as_deref().unwrap_or("Search result");
+                let mut content = Said::of_document();
+                if !address.is_empty() {
+                    content.text(address.to_owned());
+                }
                 for (index, block) in WireContent::inside(self.content, &format_args!("{path}.content"))?
                     .into_iter()
                     .enumerate()
                 {
-                    block.say(&format_args!("{path}.content[{index}]"), said, ignored)?;
+                    block.say(&format_args!("{path}.content[{index}]"), &mut content, ignored)?;
                 }
+                said.document(title, content);
             }
             // A tool search found this tool; from now on the model has it.
             "tool_reference" => {
@@ -249,18 +290,20 @@ impl WireBlock {
         note_rest(ignored, BLOCK, &self.rest);
         let source = self.source.take().ok_or_else(|| self.missing(path, "source"))?;
         let title = self.title.as_deref().unwrap_or("Document");
-        let heading = headed(title, self.context.as_deref().unwrap_or_default());
+        let mut document = Said::of_document();
         match Source::read(source, path)? {
             Source::Text { data } => {
-                said.text(heading);
-                said.text(data);
+                document.parts.extend(self.context.map(ContentPart::Text));
+                document.text(data);
+                said.document(title, document);
             }
             Source::Content { content } => {
-                said.text(heading);
+                document.parts.extend(self.context.map(ContentPart::Text));
                 let path = format_args!("{path}.source.content");
                 for (index, block) in WireContent::inside(Some(content), &path)?.into_iter().enumerate() {
-                    block.say(&format_args!("{path}[{index}]"), said, ignored)?;
+                    block.say(&format_args!("{path}[{index}]"), &mut document, ignored)?;
                 }
+                said.document(title, document);
             }
             Source::Base64 { media_type, data } => {
                 self.say_file("file_data", format!("data:{media_type};base64,{data}"), said);
@@ -274,10 +317,10 @@ impl WireBlock {
 
     /// A file as chat completions write it, with what the caller says about it before it.
     fn say_file(self, field: &str, content: String, said: &mut Said) {
-        if let Some(context) = self.context {
-            said.text(context);
-        }
         let name = self.title.unwrap_or_else(|| "document.pdf".to_owned());
+        if let Some(context) = self.context {
+            said.text(file_text(&name, &context));
+        }
         let file = json!({ "type": "file", "file": { "filename": name, field: content } });
         said.parts.push(ContentPart::Other(file));
     }
@@ -345,10 +388,6 @@ fn no_files(path: &dyn fmt::Display) -> ApiError {
     let message =
         format!("{field}: this server stores no files; send the content itself, as 'base64' or 'text'");
     ApiError::invalid(field, message)
-}
-
-fn headed(title: &str, below: &str) -> String {
-    if below.is_empty() { title.to_owned() } else { format!("{title}\n{below}") }
 }
 
 pub(super) fn unknown_kind(path: &dyn fmt::Display, kind: &str, hint: &str) -> ApiError {

@@ -228,15 +228,32 @@ fn images_and_documents_are_content() {
     let parts = vec![
         text("compare"),
         ContentPart::Image(Image { url: "https://example.org/cat.png".into(), detail: None }),
-        text("notes.txt\nof 2020"),
-        text("cats purr"),
-        text("Document"),
-        text("dogs bark"),
+        text("File notes.txt:\n\nof 2020\ncats purr\n\nEnd of file notes.txt."),
+        text("File Document:\n\ndogs bark\n\nEnd of file Document."),
         ContentPart::Other(file),
-        text("Birds\nhttps://example.org"),
-        text("birds sing"),
+        text("File Birds:\n\nhttps://example.org\nbirds sing\n\nEnd of file Birds."),
     ];
     assert_eq!(conversation, [Message::new(Role::User, Content::Parts(parts))]);
+}
+
+#[test]
+fn the_texts_of_a_document_are_marked_once_each() {
+    let nested = json!({ "type": "document", "title": "Inner", "source": { "type": "text", "media_type": "text/plain", "data": "b" } });
+    let image = json!({ "type": "image", "source": { "type": "url", "url": "https://example.org/cat.png" } });
+    let content = json!([{ "type": "text", "text": "a" }, nested, image, { "type": "text", "text": "c" }]);
+    let outer =
+        json!({ "type": "document", "title": "Outer", "source": { "type": "content", "content": content } });
+    let content = json!([outer, { "type": "text", "text": "Why?" }]);
+    let message = messages(json!([{ "role": "user", "content": content }])).remove(0);
+    let Content::Parts(parts) = message.content else { panic!("it has an image") };
+    let text = |text: &str| ContentPart::Text(text.into());
+    let expected = [
+        text("File Outer:\n\na\nInner\nb\n\nEnd of file Outer."),
+        ContentPart::Image(Image { url: "https://example.org/cat.png".into(), detail: None }),
+        text("File Document, continued:\n\nc\n\nEnd of file Document, continued."),
+        text("Why?"),
+    ];
+    assert_eq!(parts, expected);
 }
 
 #[test]

@@ -102,6 +102,11 @@ impl ApiError {
     pub(crate) fn code(&self) -> Option<&str> {
         self.engine_code.as_deref().or(self.code)
     }
+
+    /// Whether the same request may be answered later, whatever the code is.
+    pub(crate) fn is_rate_limit(&self) -> bool {
+        self.status == StatusCode::TOO_MANY_REQUESTS
+    }
 }
 
 impl IntoResponse for ApiError {

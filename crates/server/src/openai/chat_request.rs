@@ -173,11 +173,16 @@ impl WireRequest {
         let Callable { tools, choice: tool_choice, form: calls } = self.callable(&agent, &mut ignored)?;
         let temperature = self.temperature.map(Temperature::new).transpose();
         let temperature = temperature.map_err(|error| ApiError::invalid("temperature", error.to_string()))?;
-        let (length_field, length) = match self.max_completion_tokens {
-            Some(length) => ("max_completion_tokens", Some(length)),
-            None => ("max_tokens", self.max_tokens),
+        let lengths = 1..=i64::from(u32::MAX);
+        let newer = whole_within("max_completion_tokens", self.max_completion_tokens, lengths.clone())?;
+        let older = whole_within("max_tokens", self.max_tokens, lengths)?;
+        if newer.is_some() && older.is_some() && newer != older {
+            ignored.note("max_tokens");
+        }
+        let (length_field, length) = match newer {
+            Some(_) => ("max_completion_tokens", newer),
+            None => ("max_tokens", older),
         };
-        let length = whole_within(length_field, length, 1..=i64::from(u32::MAX))?;
         let max_tokens = length.map(MaxTokens::new).transpose();
         let max_tokens = max_tokens.map_err(|error| ApiError::invalid(length_field, error.to_string()))?;
         let sampling = self.sampling()?;

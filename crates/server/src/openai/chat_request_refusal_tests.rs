@@ -137,6 +137,11 @@ fn an_error_names_the_wrong_field_and_the_reason() {
             "max_tokens must be between 1 and 4294967295, got 5000000000",
         ),
         (
+            with(r#""max_completion_tokens":9,"max_tokens":-5"#),
+            "max_tokens",
+            "max_tokens must be between 1 and 4294967295, got -5",
+        ),
+        (
             with(r#""max_completion_tokens":0"#),
             "max_completion_tokens",
             "max_completion_tokens must be between 1 and 4294967295, got 0",

@@ -138,10 +138,14 @@ fn every_parameter_reaches_the_request() {
 }
 
 #[test]
-fn the_newer_name_of_max_tokens_wins() {
-    let expected = plain_with(|request| request.max_tokens = Some(MaxTokens::new(9).unwrap()));
-    assert_eq!(parse(&with(r#""max_completion_tokens":9"#)), expected);
-    assert_eq!(parse(&with(r#""max_completion_tokens":9,"max_tokens":5"#)), expected);
+fn the_newer_name_of_max_tokens_wins_and_another_value_of_the_older_one_is_named() {
+    let expected = || plain_with(|request| request.max_tokens = Some(MaxTokens::new(9).unwrap()));
+    for fields in [r#""max_completion_tokens":9"#, r#""max_completion_tokens":9,"max_tokens":9"#] {
+        assert_eq!(parse(&with(fields)), expected(), "{fields}");
+    }
+    let warnings = vec![AnswerWarning::Ignored("max_tokens".to_owned())];
+    let both = r#""max_completion_tokens":9,"max_tokens":5"#;
+    assert_eq!(parse(&with(both)), ChatRequest { warnings, ..expected() });
 }
 
 #[test]

@@ -136,9 +136,7 @@ fn multipart_form(task: MediaTask, content_type: &str, body: &[u8]) -> ApiResult
     let model = named(task, model)?;
     let user = parts.iter().find(|part| part.name == "user");
     let user = user.and_then(|part| std::str::from_utf8(part.content).ok()).map(Arc::from);
-    let (content_type, body) = multipart::encode(&parts);
-    let parts = parts.into_iter().map(|part| part.name).collect();
-    Ok(MediaBody { model, user, form: MediaForm::Multipart { content_type, body, parts } })
+    Ok(MediaBody { model, user, form: MediaForm::multipart(&parts) })
 }
 
 fn named(task: MediaTask, model: &str) -> ApiResult<String> {

@@ -1,9 +1,8 @@
 //! The parts of a form with a file in it (`multipart/form-data`). A form is written anew from the parts that were read, because readers
 //! disagree on forms with odd heads: an engine must find the same fields in it as the checks here did.
 
-use hob_core::percent_decoded;
+use hob_core::{FormFile, FormPart, percent_decoded};
 
-use crate::answer::new_id;
 use crate::error::{ApiError, ApiResult};
 
 /// The longest head of a part, and the longest boundary (RFC 2046).
@@ -12,21 +11,6 @@ const MAX_BOUNDARY: usize = 70;
 
 /// The most parts of a form.
 const MAX_PARTS: usize = 64;
-
-/// A part: its name, its content, and what it says about a file.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct FormPart<'a> {
-    pub(crate) name: String,
-    pub(crate) file: Option<FormFile>,
-    pub(crate) content: &'a [u8],
-}
-
-/// What a part says about the file that it is.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct FormFile {
-    name: String,
-    content_type: Option<String>,
-}
 
 /// The parts of a form.
 pub(crate) fn parts<'a>(content_type: &str, body: &'a [u8]) -> ApiResult<Vec<FormPart<'a>>> {
@@ -62,30 +46,6 @@ pub(crate) fn parts<'a>(content_type: &str, body: &'a [u8]) -> ApiResult<Vec<For
         rest = &content[end + delimiter.len()..];
     }
     Ok(parts)
-}
-
-/// A form of these parts, and its content type.
-pub(crate) fn encode(parts: &[FormPart<'_>]) -> (String, Vec<u8>) {
-    // Random, so that no content contains it.
-    let boundary = new_id("hob-");
-    let contents: usize = parts.iter().map(|part| part.content.len()).sum();
-    let mut body = Vec::with_capacity(contents + (parts.len() + 1) * 256);
-    for part in parts {
-        let name = &part.name;
-        let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"");
-        body.extend_from_slice(head.as_bytes());
-        if let Some(FormFile { name, content_type }) = &part.file {
-            body.extend_from_slice(format!("; filename=\"{name}\"").as_bytes());
-            if let Some(content_type) = content_type {
-                body.extend_from_slice(format!("\r\nContent-Type: {content_type}").as_bytes());
-            }
-        }
-        body.extend_from_slice(b"\r\n\r\n");
-        body.extend_from_slice(part.content);
-        body.extend_from_slice(b"\r\n");
-    }
-    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    (format!("multipart/form-data; boundary={boundary}"), body)
 }
 
 fn boundary(content_type: &str) -> Option<String> {
@@ -205,6 +165,7 @@ fn after<'a>(text: &'a [u8], part: &[u8]) -> Option<&'a [u8]> {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::MediaForm;
     use proptest::prelude::*;
 
     use super::*;
@@ -273,7 +234,9 @@ mod tests {
         ];
         let body = format!("ignored\r\n{}--x y--\r\n", body.concat());
         let read = parts(TYPE, body.as_bytes()).ok().unwrap();
-        let (content_type, written) = encode(&read);
+        let MediaForm::Multipart { content_type, body: written, .. } = MediaForm::multipart(&read) else {
+            panic!("a form")
+        };
         assert_eq!(parts(&content_type, &written).ok().unwrap(), read);
         let boundary = content_type.strip_prefix("multipart/form-data; boundary=").unwrap();
         assert_eq!(

@@ -28,7 +28,7 @@ use crate::warning_header::with_warnings;
 
 pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let role = RequestContext::role(request.extensions());
-    answer(state, request).await.map_err(|error| error.for_caller(role).with_param(as_written))
+    Box::pin(answer(state, request)).await.map_err(|error| error.for_caller(role).with_param(as_written))
 }
 
 /// How many tokens the model would read.

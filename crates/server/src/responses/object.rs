@@ -176,11 +176,31 @@ struct WireError<'a> {
     message: &'a str,
 }
 
+/// The codes of a failed response that clients compare: those that the API documents, of which an engine that answers texts has some,
+/// and those that OpenAI sends all the same. An engine's own code can be one of them.
+const COMPARED_CODES: [&str; 12] = [
+    "rate_limit_exceeded",
+    "insufficient_quota",
+    "context_length_exceeded",
+    "content_filter",
+    "invalid_prompt",
+    "invalid_image",
+    "invalid_image_format",
+    "invalid_base64_image",
+    "image_too_large",
+    "image_parse_error",
+    "image_content_policy_violation",
+    "unsupported_image_media_type",
+];
+
 impl<'a> WireError<'a> {
-    /// Clients compare the codes that the API documents; the message has the details.
+    /// The API has a list of codes, so that an error with any other gets the one that fits its status; the message has the details.
     fn of(error: &'a ApiError) -> Self {
-        let is_documented = |code: &&str| matches!(*code, "rate_limit_exceeded" | "context_length_exceeded");
-        let code = error.code().filter(is_documented).unwrap_or("server_error");
+        let code = match error.code() {
+            Some(code) if COMPARED_CODES.contains(&code) => code,
+            _ if error.is_rate_limit() => "rate_limit_exceeded",
+            _ => "server_error",
+        };
         WireError { code, message: error.message() }
     }
 }
@@ -217,6 +237,38 @@ impl From<Usage> for WireUsage {
             output_tokens: usage.completion_tokens,
             output_tokens_details: OutputDetails { reasoning_tokens: usage.reasoning_tokens.unwrap_or(0) },
             total_tokens: usage.total_tokens(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::EngineError;
+
+    use super::*;
+
+    #[test]
+    fn a_failed_response_has_a_code_that_clients_know() {
+        for (status, own_code, code) in [
+            (400, Some("content_filter"), "content_filter"),
+            (400, Some("image_too_large"), "image_too_large"),
+            (429, None, "rate_limit_exceeded"),
+            (429, Some("insufficient_quota"), "insufficient_quota"),
+            (429, Some("1302"), "rate_limit_exceeded"),
+            (422, Some("no_such_knob"), "server_error"),
+            (503, Some("unavailable_error"), "server_error"),
+            (500, None, "server_error"),
+        ] {
+            let error: ApiError = EngineError::Refused {
+                engine: "vllm".into(),
+                status,
+                message: "no".into(),
+                code: own_code.map(str::to_owned),
+                param: None,
+                retry_after: None,
+            }
+            .into();
+            assert_eq!(WireError::of(&error).code, code, "{status} {own_code:?}");
         }
     }
 }

@@ -55,7 +55,7 @@ fn page(document: &Value) -> String {
         <!-- Made from crates/server/src/admin/openapi.json. To renew it: HOB_WRITE_DOCS=1 cargo nextest run -p hob-server the_page_of_the_api -->\n\n\
         All requests of the server. `GET /openapi.json` has the same for programs; [Serve the API](serving.md) explains how to use it. If\n\
         `[server] api_key` is set, every request except `GET /health`, the probes below it and the browser pages must send it: `authorization: Bearer KEY`.\n\
-        Every answer has an `x-request-id`, which the server's log and traces contain too.\n\n\
+        Every answer has an `x-request-id`, which the server's log and traces contain too; only the answer to bytes that are no HTTP request has none.\n\n\
         | Request | Description |\n| --- | --- |\n"
         .to_owned();
     let operations = operations(document);

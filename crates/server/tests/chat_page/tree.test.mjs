@@ -95,7 +95,7 @@ test("files are part of the question, and pictures only for a model that sees", 
   assert.equal(contentOf(asked("What is it?", [file]), pictures), text);
   assert.deepEqual(plain(contentOf(asked("What is it?", [file, image]), pictures)), [{ type: "text", text }, part]);
   assert.deepEqual(plain(contentOf(asked("", [image]), pictures)), [part]);
-  assert.equal(contentOf(asked("What?", [image]), { pictures: false }), "(A picture, a.png, which this model cannot see.)\n\nWhat?");
+  assert.equal(contentOf(asked("What?", [image]), { pictures: false }), "File a.png:\n\n(a picture, which this model cannot see)\n\nEnd of file a.png.\n\nWhat?");
 });
 
 test("a conversation has the name of its first question, and is exported as Markdown", () => {

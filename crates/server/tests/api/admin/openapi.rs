@@ -69,6 +69,45 @@ async fn every_operation_in_the_document_answers() {
 }
 
 #[tokio::test]
+async fn every_operation_lists_the_refusals_of_a_wrong_host() {
+    let (server, document) = server_and_document().await;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            for (host, expected) in [("user@localhost", 400), ("evil.example", 403)] {
+                let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
+                let request = server.client.request(method.clone(), server.url(path)).header("host", host);
+                let status = request.send().await.unwrap().status();
+                assert_eq!(status, expected, "{method} {path}");
+                let listed = &operation["responses"][status.as_str()];
+                assert!(listed.is_object(), "{method} {path} does not list {status}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_may_send_the_listed_fields_of_the_parts_of_a_message() {
+    let (server, document) = server_and_document().await;
+    let mut kinds = Vec::new();
+    for part in document["components"]["schemas"]["ContentPart"]["anyOf"].as_array().unwrap() {
+        let kind = part["properties"]["type"]["const"].as_str().unwrap();
+        let Some(listed) = part["properties"][kind]["properties"].as_object() else { continue };
+        // Only the owner may name an address.
+        let names = listed.keys().filter(|name| *name != "file_url");
+        let content: Value = names.map(|name| (name.clone(), json!("data:text/plain;base64,aGk="))).collect();
+        let mut sent = json!({ "type": kind });
+        sent[kind] = content;
+        let body = asking(json!({ "messages": [{ "role": "user", "content": [sent] }] }));
+        assert_fits(&document, "ChatRequest", &body);
+        let request = server.client.post(server.url("/v1/chat/completions")).json(&body);
+        let response = request.header("x-forwarded-for", "203.0.113.7").send().await.unwrap();
+        assert_eq!(response.status(), 200, "{body}: {}", response.text().await.unwrap());
+        kinds.push(kind);
+    }
+    assert_eq!(kinds, ["image_url", "input_audio", "file", "video_url", "audio_url"]);
+}
+
+#[tokio::test]
 async fn requests_and_answers_fit_their_schemas() {
     let (server, document) = server_and_document().await;
     let request = asking(json!({

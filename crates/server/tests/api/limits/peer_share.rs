@@ -26,7 +26,10 @@ async fn one_address_gets_a_quarter_of_the_connections() {
     }
     let refused = RawConnection::connect(&server).await.rest().await;
     assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("retry-after: "), "{refused}");
-    assert!(refused.ends_with("too many connections already.\r\n"), "{refused}");
+    assert!(refused.contains("\r\nx-request-id: req_"), "{refused}");
+    let words = "your address has too many connections already.\r\n";
+    let end = format!("\r\ncontent-length: {}\r\n\r\n{words}", words.len());
+    assert!(refused.ends_with(&end), "{refused}");
 
     // Callers on this machine are still served.
     let here = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), server.address.port());

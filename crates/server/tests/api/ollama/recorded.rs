@@ -87,6 +87,9 @@ async fn a_request_reaches_ollama_as_its_client_sent_it() {
     let sent: Value = serde_json::from_str(&fake.requests().last().unwrap().text()).unwrap();
     let mut expected = request;
     expected["options"]["temperature"] = json!(0.0);
+    // A conversation that is too long is refused.
+    expected["truncate"] = json!(false);
+    expected["shift"] = json!(false);
     for (index, name) in [(2, "get_weather"), (6, "get_weather")] {
         expected["messages"][index]["tool_name"] = json!(name);
     }

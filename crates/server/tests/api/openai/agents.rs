@@ -338,6 +338,37 @@ async fn a_request_selects_among_the_tools_of_its_agent() {
 }
 
 #[tokio::test]
+async fn the_fields_of_agents_are_named_where_the_engine_answers() {
+    let engine = calculating();
+    let server = serving(&engine).await;
+    let tools = json!([{ "type": "function", "function": { "name": "get_weather" } }]);
+    for (fields, is_engines) in [
+        (json!({ "stream": true }), true),
+        (json!({ "agent": "none" }), true),
+        (json!({ "agent": "orchestrator", "tools": tools }), true),
+        (json!({}), false),
+        (json!({ "agent": "orchestrator", "stream": true }), false),
+        (json!({ "model": "hob/agent", "stream": true }), false),
+    ] {
+        let mut body = asking(fields);
+        assert_eq!(ignored_by(&server, &body).await, [] as [&str; 0], "{body}");
+        body["agent_tools"] = json!(["calculator"]);
+        body["steps"] = json!(true);
+        let expected: &[&str] = if is_engines { &["ignored=agent_tools", "ignored=steps"] } else { &[] };
+        assert_eq!(ignored_by(&server, &body).await, expected, "{body}");
+    }
+}
+
+/// The fields that had no effect, as the head of the answer names them.
+async fn ignored_by(server: &TestServer, body: &Value) -> Vec<String> {
+    let response = server.chat(body).await;
+    assert_eq!(response.status(), 200, "{body}");
+    let warnings = response.headers().get_all("x-hob-warning").iter();
+    let warnings = warnings.map(|value| value.to_str().unwrap().to_owned());
+    warnings.filter(|warning| warning.starts_with("ignored=")).collect()
+}
+
+#[tokio::test]
 async fn a_stranger_sees_only_the_tools_that_compute() {
     let engine = calculating();
     let server = reached_from_network(&engine, ServerConfig::default()).await;

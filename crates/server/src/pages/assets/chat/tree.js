@@ -143,11 +143,14 @@ function titleOf(question) {
   return letters.length > LONGEST_TITLE ? `${letters.slice(0, LONGEST_TITLE).join("").trimEnd()}…` : line;
 }
 
-// The question with its files, as the model reads it. Pictures become parts only where the model can see them.
+// The question with its files, as the model reads it. The server knows a file by these marks (`file_text` in crates/core/src/message.rs): what it says restricts an agent. Pictures become parts only where the model can see them.
 function contentOf({ text, attachments }, { pictures }) {
+  const marked = (name, content) => `File ${name}:\n\n${content}\n\nEnd of file ${name}.`;
   const files = attachments.map(({ name, kind, content }) => {
-    if (kind === "text") return `File ${name}:\n\n${content}\n\nEnd of file ${name}.`;
-    return pictures ? "" : `(A picture, ${name}, which this model cannot see.)`;
+    // A line break would end the marks.
+    const shown = name.replace(/\p{Cc}/gu, " ");
+    if (kind === "text") return marked(shown, content);
+    return pictures ? "" : marked(shown, "(a picture, which this model cannot see)");
   });
   const whole = [...files, text].filter((part) => part !== "").join("\n\n");
   const images = pictures ? attachments.filter(({ kind }) => kind === "image") : [];

@@ -3,6 +3,9 @@
 use proptest::prelude::*;
 use serde_json::{Map, Number, Value, json};
 
+/// A field that no schema lists.
+pub const UNLISTED: &str = "x_future";
+
 /// A value that hardly any field expects.
 pub fn odd_value() -> impl Strategy<Value = Value> {
     let mut deep = json!(0);
@@ -142,7 +145,7 @@ fn objects(document: &Value, schema: &Value, depth: u32) -> BoxedStrategy<Value>
         });
     }
     fields.push(
-        prop::option::weighted(0.1, any_value().prop_map(|value| ("x_future".to_owned(), value))).boxed(),
+        prop::option::weighted(0.1, any_value().prop_map(|value| (UNLISTED.to_owned(), value))).boxed(),
     );
     fields.prop_map(|fields| fields.into_iter().flatten().collect::<Map<_, _>>().into()).boxed()
 }

@@ -51,6 +51,8 @@ async fn a_dropped_file_is_read_and_goes_to_the_model() {
         heard,
         "File notes.txt:\n\nThe answer is 42 <b>.\n\nEnd of file notes.txt.\n\nWhat does it say?"
     );
+    let file = hob_core::message::file_text("notes.txt", "The answer is 42 <b>.");
+    assert!(heard.starts_with(&file), "the page and the server mark files alike");
     let saved = &only_chat(&server).await["data"][0]["question"];
     let file = json!({ "name": "notes.txt", "kind": "text", "content": "The answer is 42 <b>." });
     assert_eq!(*saved, json!({ "text": "What does it say?", "attachments": [file] }));
