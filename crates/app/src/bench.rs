@@ -47,13 +47,13 @@ impl Spread {
 
 /// Answers to concurrent requests.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rush {
+pub struct LoadResult {
     pub samples: Vec<Sample>,
     /// From the first question to the last answer.
     pub time: Duration,
 }
 
-impl Rush {
+impl LoadResult {
     pub fn tokens(&self) -> u64 {
         self.samples.iter().map(|sample| sample.tokens).sum()
     }
@@ -77,7 +77,7 @@ impl Bench<'_> {
         samples: usize,
         at_once: usize,
         answered: &(dyn Fn() + Sync),
-    ) -> Result<Rush, AskError> {
+    ) -> Result<LoadResult, AskError> {
         let clock = Instant::now();
         let asking = stream::iter(0..samples).map(|number| async move {
             let sample = self.ask(number).await;
@@ -85,7 +85,7 @@ impl Bench<'_> {
             sample
         });
         let samples = asking.buffer_unordered(at_once.max(1)).try_collect().await?;
-        Ok(Rush { samples, time: clock.elapsed() })
+        Ok(LoadResult { samples, time: clock.elapsed() })
     }
 
     /// One question that loads the model and is not counted.

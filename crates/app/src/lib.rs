@@ -64,8 +64,6 @@ pub use embedded_engine::{
     EmbeddedEngine, EmbeddedEngineParts, EmbeddedEngineState, LoadedEngine, SelectEngineFn,
 };
 pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
-/// The names of all agents.
-pub use hob_agents::AGENTS;
 pub use model_library::{
     LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps, is_pulled_by_hob, is_short_name,
 };

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hob_agents::builtin::{BuiltInOptions, Llm, LlmOptions, built_in_tools};
-use hob_agents::{AllowedAfterUntrusted, ToolSet, ToolSetError};
+use hob_agents::{AllowedAfterUntrusted, PermittedTools, ToolSet, ToolSetError};
 use hob_channels::channel_tools;
 use hob_config::{Config, McpServerConfig, McpTransportConfig, SandboxConfig, SandboxRuntime};
-use hob_core::{AllowedRoots, NoTools, Permit, Reach, RunEvents, Tool, ToolRunner};
+use hob_core::{AllowedRoots, Permit, Reach, RunEvents, Tool, ToolRunner};
 use hob_db::Storage;
 use hob_keys::AuditService;
 use hob_mcp::{
@@ -50,7 +50,11 @@ const CONDITIONS: &[(&str, &str)] = &[
     ("feeds", "no feed is configured. Add one to [sources.feeds] in config.toml"),
     ("weather", "no place is configured. Set latitude and longitude under [sources.weather] in config.toml"),
     ("page_changes", "no page is configured. Add one to [sources.pages] in config.toml"),
-    ("mail", "no mailbox is configured. Set imap_host, user and password under [mail] in config.toml"),
+    (
+        "mail",
+        "no mailbox is configured. Run 'hob channel add email --read-only', or set imap_host, user and password under [mail] in \
+         config.toml",
+    ),
 ];
 const NO_CHANNEL: &str =
     "no channel is configured. Connect one with 'hob channel add telegram' or 'hob channel add email'";
@@ -206,18 +210,21 @@ pub async fn serve_mcp(
     parts: ToolRegistryParts,
     version: &str,
 ) -> Result<(), ToolRegistryError> {
+    let connection = connection_tools(config, parts)?;
+    let for_one_request = move || -> Arc<dyn ToolRunner> { Arc::new(connection.for_next_request()) };
+    Ok(serve_stdio(for_one_request, version).await?)
+}
+
+/// Hob's own tools for one connection of an MCP client. What its calls read restricts later calls, as in a run of an agent.
+fn connection_tools(config: &Config, parts: ToolRegistryParts) -> Result<PermittedTools, ToolSetError> {
     let channels = parts.channels.clone();
     let own_sources = SourceTools::new(config, parts.sources.as_ref());
     let tools = built_in(config, parts).with(&channels, &own_sources);
-    let tools = ToolSet::new(tools)?.with_conditions(CONDITIONS);
-    let for_one_request = move || -> Arc<dyn ToolRunner> {
-        match tools.for_run(Permit::up_to(Reach::Act), RunEvents::without_subscribers()) {
-            Ok(tools) => Arc::new(tools.with_full_definitions()),
-            // Only a selection can fail, and there is none.
-            Err(_) => Arc::new(NoTools),
-        }
-    };
-    Ok(serve_stdio(for_one_request, version).await?)
+    let tools = ToolSet::new(tools)?
+        .with_conditions(CONDITIONS)
+        .allowing_after_untrusted(allowed_after_untrusted(config));
+    let tools = tools.for_run(Permit::up_to(Reach::Act), RunEvents::without_subscribers())?;
+    Ok(tools.with_full_definitions())
 }
 
 /// The sandbox, or the reason why there is none; `None` if running code is disabled.
@@ -345,5 +352,31 @@ fn server_options(name: &str, config: &McpServerConfig) -> McpServerOptions {
         reach: config.reach,
         call_timeout: config.timeout,
         ..McpServerOptions::new(name, transport)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::ToolCall;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    async fn call(connection: &PermittedTools, name: &str, arguments: Value) -> String {
+        let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.to_string() };
+        connection.for_next_request().execute(&call).await.content
+    }
+
+    #[tokio::test]
+    async fn a_client_that_has_read_a_file_reaches_only_what_the_owner_allows() {
+        let mut config = Config::default();
+        config.tools.allow_after_untrusted = vec!["web_fetch:127.0.0.1".to_owned()];
+        let connection = connection_tools(&config, ToolRegistryParts::default()).unwrap();
+        call(&connection, "file_read", json!({ "path": "notes.md" })).await;
+        let refused = call(&connection, "web_fetch", json!({ "url": "http://127.0.0.2/?code=4711" })).await;
+        assert!(refused.contains("this connection has read untrusted text (file_read)"), "{refused}");
+        // It is not fetched, because the address is not public.
+        let allowed = call(&connection, "web_fetch", json!({ "url": "http://127.0.0.1/" })).await;
+        assert!(!allowed.contains("untrusted text"), "{allowed}");
     }
 }

@@ -25,6 +25,11 @@ impl Backoff {
         self.first.saturating_mul(doubled).min(self.longest.max(self.first))
     }
 
+    /// The same wait, up to a quarter more or less, so that clients do not all try again at the same moment. `chance` is between 0 and 1.
+    pub fn jittered_delay(self, failures: u32, chance: f64) -> Duration {
+        self.delay(failures).mul_f64(0.75 + chance / 2.0)
+    }
+
     pub fn delays(self) -> BackoffDelays {
         BackoffDelays { backoff: self, failures: 0 }
     }
@@ -84,6 +89,13 @@ mod tests {
         assert_eq!(seconds(&mut delays, 1), [8]);
         delays.after_running_for(Duration::from_secs(60));
         assert_eq!(seconds(&mut delays, 2), [1, 2]);
+    }
+
+    #[test]
+    fn attempts_are_spread_around_the_wait() {
+        let backoff = Backoff { first: Duration::from_secs(4), longest: Duration::from_secs(4) };
+        let waits = [0.0, 0.5, 1.0].map(|chance| backoff.jittered_delay(1, chance).as_secs());
+        assert_eq!(waits, [3, 4, 5]);
     }
 
     #[test]

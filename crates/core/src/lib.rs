@@ -13,6 +13,7 @@ pub mod caller;
 mod collection;
 pub mod completion;
 pub mod context_overflow;
+pub mod defaults;
 mod device;
 pub mod embed;
 pub mod engine;
@@ -82,7 +83,7 @@ pub use key::{
 };
 pub use limit::{LimitKind, LimitReached};
 pub use log_scope::{LogScope, with_request_id};
-pub use media::{MediaAnswer, MediaForm, MediaRequest, MediaStream, MediaTask};
+pub use media::{FormFile, FormPart, MediaAnswer, MediaForm, MediaRequest, MediaStream, MediaTask};
 pub use message::{Content, ContentPart, Image, Message, Role, ToolCall};
 pub use model::{ListedModel, ModelCapabilities, ModelInfo, ModelKind, NoSuitableModel, RunningModel};
 pub use model_reason::ModelReason;

@@ -6,6 +6,7 @@ use futures::Stream;
 use serde_json::{Map, Value};
 
 use crate::engine_error::EngineError;
+use crate::random_id::random_id;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,6 +117,51 @@ pub enum MediaForm {
         /// The names of the parts.
         parts: Vec<String>,
     },
+}
+
+/// A part of a form: its name, its content, and what it says about a file. The texts must have no quotes and no line breaks.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FormPart<'a> {
+    pub name: String,
+    pub file: Option<FormFile>,
+    pub content: &'a [u8],
+}
+
+/// What a part says about the file that it is.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FormFile {
+    pub name: String,
+    pub content_type: Option<String>,
+}
+
+impl MediaForm {
+    /// A form of these parts.
+    pub fn multipart(parts: &[FormPart<'_>]) -> Self {
+        // Random, so that no content contains it.
+        let boundary = random_id("hob-");
+        let contents: usize = parts.iter().map(|part| part.content.len()).sum();
+        let mut body = Vec::with_capacity(contents + (parts.len() + 1) * 256);
+        for part in parts {
+            let name = &part.name;
+            let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"");
+            body.extend_from_slice(head.as_bytes());
+            if let Some(FormFile { name, content_type }) = &part.file {
+                body.extend_from_slice(format!("; filename=\"{name}\"").as_bytes());
+                if let Some(content_type) = content_type {
+                    body.extend_from_slice(format!("\r\nContent-Type: {content_type}").as_bytes());
+                }
+            }
+            body.extend_from_slice(b"\r\n\r\n");
+            body.extend_from_slice(part.content);
+            body.extend_from_slice(b"\r\n");
+        }
+        body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+        MediaForm::Multipart {
+            content_type: format!("multipart/form-data; boundary={boundary}"),
+            body,
+            parts: parts.iter().map(|part| part.name.clone()).collect(),
+        }
+    }
 }
 
 /// Sound or a picture to work on.

@@ -40,7 +40,8 @@ pub async fn serve_stdio(
 
 /// Serves on two streams until the client disconnects.
 ///
-/// `tools` returns the tools for one request: the loop guard of an agent must not apply to a client, and tools may change.
+/// `tools` returns the tools for one request: the loop guard of an agent must not apply to a client, and tools may change. It is for
+/// one connection, so what the client has read before can restrict them.
 pub async fn serve(
     tools: impl Fn() -> Arc<dyn ToolRunner> + Send + Sync + 'static,
     version: &str,

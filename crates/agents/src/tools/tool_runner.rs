@@ -23,6 +23,10 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The default number of calls to an engine by the tools of a run.
 const DEFAULT_ENGINE_CALLS: u32 = 4;
 
+/// What the calls belong to, in the words of a refusal.
+const RUN: &str = "run";
+const CONNECTION: &str = "connection";
+
 /// The tools of one run, and its state.
 pub struct PermittedTools {
     tools: Vec<Arc<ToolEntry>>,
@@ -33,13 +37,16 @@ pub struct PermittedTools {
     owner_words: String,
     max_engine_calls: u32,
     detail: Detail,
+    /// [`RUN`] or [`CONNECTION`].
+    scope: &'static str,
+    /// All requests of a connection share it.
+    taint: Arc<Mutex<Taint>>,
     progress: Mutex<RunState>,
 }
 
 #[derive(Default)]
 struct RunState {
     guard: LoopGuard,
-    taint: Taint,
     /// Calls to an engine.
     engine_calls: u32,
 }
@@ -74,7 +81,9 @@ impl PermittedTools {
             owner_words: String::new(),
             max_engine_calls: DEFAULT_ENGINE_CALLS,
             detail: Detail::Brief,
-            progress: Mutex::new(RunState { taint, ..RunState::default() }),
+            scope: RUN,
+            taint: Arc::new(Mutex::new(taint)),
+            progress: Mutex::default(),
         }
     }
 
@@ -93,6 +102,23 @@ impl PermittedTools {
         PermittedTools { detail: Detail::Full, ..self }
     }
 
+    /// The same tools for one request of a client that keeps a connection, such as another program's agent. What one of its requests
+    /// has read, its model may have seen before the next one. Calls are counted anew: the loop guard is for Hob's own agents.
+    pub fn for_next_request(&self) -> Self {
+        PermittedTools {
+            tools: self.tools.clone(),
+            permit: self.permit.clone(),
+            events: self.events.clone(),
+            allowed_after_untrusted: self.allowed_after_untrusted.clone(),
+            owner_words: self.owner_words.clone(),
+            max_engine_calls: self.max_engine_calls,
+            detail: self.detail,
+            scope: CONNECTION,
+            taint: Arc::clone(&self.taint),
+            progress: Mutex::default(),
+        }
+    }
+
     fn allowed(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
         self.tools.iter().filter(|entry| self.permit.allows(entry.spec()))
     }
@@ -102,23 +128,27 @@ impl PermittedTools {
         entry.tool.alias_of().is_none_or(|first| !self.allowed().any(|other| other.spec().name == first))
     }
 
-    /// Whether a call may run after what the run has read and called so far.
-    fn admit(&self, entry: &ToolEntry, arguments: &Value) -> Result<(), String> {
+    /// The permit of a call, if it may run after what the run has read and called so far.
+    fn admit(&self, entry: &ToolEntry, arguments: &Value) -> Result<Permit, String> {
         let spec = entry.spec();
-        let mut progress = self.progress.lock();
-        if let Some(source) = progress.taint.source()
+        // Held until the end, so that calls at the same time are judged one after the other.
+        let mut taint = self.taint.lock();
+        let tainted = taint.source().is_some();
+        if let Some(source) = taint.source()
             && spec.effect != Effect::None
             && !self.allowed_after_untrusted.allows(&spec.name, arguments)
             && !entry.tool.is_named_by_owner(arguments, &self.owner_words)
         {
-            tracing::info!(tool = %spec.name, %source, "refused a call: its run has read untrusted text");
+            let scope = self.scope;
+            tracing::info!(tool = %spec.name, %source, "refused a call: its {scope} has read untrusted text");
             return Err(format!(
-                "{name} is not available, because this run has read untrusted text ({source}); the owner can allow it with \
+                "{name} is not available, because this {scope} has read untrusted text ({source}); the owner can allow it with \
                  {SETTING} = [\"{name}\"]",
                 name = spec.name
             ));
         }
         if entry.tool.asks_engine() {
+            let mut progress = self.progress.lock();
             if progress.engine_calls >= self.max_engine_calls {
                 return Err(format!(
                     "{} was called {} times, the limit of one run; use what you have",
@@ -128,9 +158,10 @@ impl PermittedTools {
             progress.engine_calls += 1;
         }
         if spec.untrusted_output {
-            progress.taint.note_read(&spec.name);
+            taint.note_read(&spec.name);
         }
-        Ok(())
+        // A task that a call creates inherits the taint of the run.
+        Ok(Permit { tainted, ..self.permit.clone() })
     }
 
     /// The result of the tool, or the reason why it did not run, as text for the model.
@@ -154,10 +185,7 @@ impl PermittedTools {
         let arguments = arguments?;
         let schema = entry.schema().map_err(|error| error.to_string())?;
         schema_check::check(schema, &entry.spec().parameters, &arguments)?;
-        // A task that a call creates inherits the taint of the run.
-        let tainted = self.progress.lock().taint.source().is_some();
-        let permit = Permit { tainted, ..self.permit.clone() };
-        self.admit(entry, &arguments)?;
+        let permit = self.admit(entry, &arguments)?;
         finish_in_time(entry, arguments, &permit).await
     }
 
@@ -234,7 +262,7 @@ impl ToolRunner for PermittedTools {
     }
 
     fn begin_turn(&self) {
-        self.progress.lock().taint.begin_turn();
+        self.taint.lock().begin_turn();
     }
 
     async fn execute(&self, call: &ToolCall) -> ToolResult {
@@ -250,5 +278,68 @@ impl ToolRunner for PermittedTools {
 
     fn stopped(&self) -> bool {
         self.progress.lock().guard.stopped()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_core::{Reach, Tool, ToolError, ToolSpec};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Does nothing.
+    struct Idle(ToolSpec);
+
+    #[async_trait]
+    impl Tool for Idle {
+        fn spec(&self) -> &ToolSpec {
+            &self.0
+        }
+
+        async fn call(&self, _arguments: Value) -> Result<String, ToolError> {
+            Ok("done".to_owned())
+        }
+    }
+
+    /// What a client gets when it connects: a tool that reads untrusted text, and one that sends something.
+    fn connection() -> PermittedTools {
+        let spec = |name: &str| ToolSpec::new(name, "It acts.", Reach::Act, json!({ "type": "object" }));
+        let reader = ToolSpec { untrusted_output: true, ..spec("memory_search") };
+        let sender = ToolSpec { effect: Effect::Sends, ..spec("channel_send") };
+        let tools = [reader, sender].map(|spec| Arc::new(Idle(spec)) as Arc<dyn Tool>);
+        let tools = ToolSet::new(tools).unwrap();
+        tools.for_run(Permit::up_to(Reach::Act), RunEvents::without_subscribers()).unwrap()
+    }
+
+    async fn call(tools: &PermittedTools, name: &str) -> Result<String, String> {
+        let call = ToolCall { id: "c".into(), name: name.into(), arguments: "{}".into() };
+        let ToolResult { content, success, .. } = tools.execute(&call).await;
+        if success { Ok(content) } else { Err(content) }
+    }
+
+    #[tokio::test]
+    async fn what_a_connection_has_read_limits_its_later_requests_and_no_other_connection() {
+        let done = || Ok::<_, String>("done".to_owned());
+        let connected = connection();
+        assert_eq!(call(&connected.for_next_request(), "channel_send").await, done());
+        let earlier = connected.for_next_request();
+        assert_eq!(call(&connected.for_next_request(), "memory_search").await, done());
+        let refusal = "channel_send is not available, because this connection has read untrusted text (memory_search); the owner can \
+                       allow it with [tools] allow_after_untrusted = [\"channel_send\"]";
+        for tools in [&earlier, &connected.for_next_request()] {
+            assert_eq!(call(tools, "channel_send").await, Err(refusal.to_owned()));
+        }
+        assert_eq!(call(&connection().for_next_request(), "channel_send").await, done());
+    }
+
+    #[tokio::test]
+    async fn a_client_may_repeat_a_call() {
+        let connected = connection();
+        for _ in 0..6 {
+            let tools = connected.for_next_request();
+            assert_eq!(call(&tools, "memory_search").await, Ok("done".to_owned()));
+            assert!(!tools.stopped());
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! Files in the messages of a request. Hob fetches those that are named by address, by the same guarded way as pictures, and gives
-//! their text to engines that read no files.
+//! their text to engines that read no files. The text is marked as that of a file, because its author need not be the caller.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use hob_agents::builtin::WebFetchOptions;
 use hob_agents::builtin::web_fetch::{FetchedPage, Fetcher, Redirects};
 use hob_core::engine::CLOUD;
+use hob_core::message::file_text;
 use hob_core::{AskError, Content, ContentPart, GenerateRequest};
 use hob_memory::read::SourceFile;
 use hob_memory::read::child_process::read_pdf;
@@ -123,7 +124,7 @@ impl DocumentReader {
         };
         if !bytes.starts_with(b"%PDF-") {
             return match (String::from_utf8(bytes), is_fetched) {
-                (Ok(text), _) => Ok(Some(as_text(name, &text))),
+                (Ok(text), _) => Ok(Some(ContentPart::Text(file_text(name, &text)))),
                 (Err(_), true) => Err("what is at this address is neither a PDF nor text".to_owned()),
                 (Err(_), false) => Ok(None),
             };
@@ -143,7 +144,7 @@ impl DocumentReader {
         if text.iter().all(|text| text.trim().is_empty()) {
             return Err("the PDF has no text; send its pages as images".to_owned());
         }
-        Ok(Some(as_text(name, &text.join("\n"))))
+        Ok(Some(ContentPart::Text(file_text(name, &text.join("\n")))))
     }
 
     async fn fetch(&self, address: &str) -> Result<Vec<u8>, String> {
@@ -170,10 +171,6 @@ fn read_file(limits: &ReadLimits, name: &str, bytes: Vec<u8>) -> Result<FileText
         text.truncate(text.floor_char_boundary(MAX_READ_BYTES));
     }
     Ok(FileText { text, is_cut })
-}
-
-fn as_text(name: &str, text: &str) -> ContentPart {
-    ContentPart::Text(format!("{name}\n{text}"))
 }
 
 /// The content of a file: a `data:` URL, or base64 alone.

@@ -33,6 +33,11 @@ fn file(name: &str, data: &str) -> ContentPart {
     ContentPart::Other(json!({ "type": "file", "file": { "filename": name, "file_data": data } }))
 }
 
+/// The text that an engine gets in the place of a file.
+fn file_of(name: &str, text: &str) -> ContentPart {
+    ContentPart::Text(format!("File {name}:\n\n{text}\n\nEnd of file {name}."))
+}
+
 fn inline(media_type: &str, bytes: &[u8]) -> String {
     format!("data:{media_type};base64,{}", BASE64_STANDARD.encode(bytes))
 }
@@ -54,7 +59,7 @@ async fn placed(part: ContentPart, engine: &str) -> Result<ContentPart, String> 
 #[tokio::test]
 async fn a_pdf_is_text_to_engines_that_read_no_files() {
     let part = file("a.pdf", &inline("application/pdf", &pdf()));
-    assert_eq!(placed(part.clone(), "vllm").await, Ok(ContentPart::Text("a.pdf\nHello PDF".into())));
+    assert_eq!(placed(part.clone(), "vllm").await, Ok(file_of("a.pdf", "Hello PDF")));
     assert_eq!(placed(part.clone(), CLOUD).await, Ok(part));
 }
 
@@ -62,10 +67,10 @@ async fn a_pdf_is_text_to_engines_that_read_no_files() {
 async fn a_text_file_is_text_to_every_engine() {
     for engine in ["embedded", CLOUD] {
         let part = file("notes.txt", &inline("text/plain", "cats purr é".as_bytes()));
-        assert_eq!(placed(part, engine).await, Ok(ContentPart::Text("notes.txt\ncats purr é".into())));
+        assert_eq!(placed(part, engine).await, Ok(file_of("notes.txt", "cats purr é")));
     }
     let bare = file("notes.txt", &BASE64_STANDARD.encode("cats"));
-    assert_eq!(placed(bare, "vllm").await, Ok(ContentPart::Text("notes.txt\ncats".into())));
+    assert_eq!(placed(bare, "vllm").await, Ok(file_of("notes.txt", "cats")));
 }
 
 #[tokio::test]

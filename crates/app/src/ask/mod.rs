@@ -278,6 +278,11 @@ impl AskService {
         self.agent.as_deref().map(Agent::name)
     }
 
+    /// The names of the agents that a request may name.
+    pub fn agents() -> &'static [&'static str] {
+        &hob_agents::AGENTS
+    }
+
     /// The events of this process.
     pub fn bus(&self) -> &EventBus {
         &self.bus

@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use hob_core::{
-    AskError, Caller, EngineError, MediaForm, MediaRequest, MediaTask, SpeechRecording, random_id,
+    AskError, Caller, EngineError, FormFile, FormPart, MediaForm, MediaRequest, MediaTask, SpeechRecording,
 };
 use serde::Deserialize;
 
@@ -65,29 +65,18 @@ fn no_model(recording: &SpeechRecording) -> AskError {
 
 /// The form that OpenAI's API describes.
 fn form(recording: &SpeechRecording, model: &str) -> MediaForm {
-    // Random, so that no recording contains it.
-    let boundary = random_id("hob-");
-    let mut body = Vec::with_capacity(recording.bytes.len() + 1_024);
-    for (name, value) in [("model", model), ("response_format", "json")] {
-        let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n");
-        body.extend_from_slice(head.as_bytes());
-        body.extend_from_slice(value.as_bytes());
-        body.extend_from_slice(b"\r\n");
-    }
     // The sender's name of the file is not used: services go by its ending.
     let (media_type, ending) = format_of(&recording.media_type);
-    let head = format!(
-        "--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"recording.{ending}\"\r\n\
-         Content-Type: {media_type}\r\n\r\n"
-    );
-    body.extend_from_slice(head.as_bytes());
-    body.extend_from_slice(&recording.bytes);
-    body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
-    MediaForm::Multipart {
-        content_type: format!("multipart/form-data; boundary={boundary}"),
-        body,
-        parts: ["model", "response_format", "file"].map(str::to_owned).to_vec(),
-    }
+    let file = FormFile { name: format!("recording.{ending}"), content_type: Some(media_type.to_owned()) };
+    MediaForm::multipart(&[
+        part("model", None, model.as_bytes()),
+        part("response_format", None, b"json"),
+        part("file", Some(file), &recording.bytes),
+    ])
+}
+
+fn part<'a>(name: &str, file: Option<FormFile>, content: &'a [u8]) -> FormPart<'a> {
+    FormPart { name: name.to_owned(), file, content }
 }
 
 /// The media type and the ending of a file, for a type that a sender names.
