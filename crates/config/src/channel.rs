@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hob_core::Reach;
+use hob_core::defaults::GATEWAY_RECONNECT_INTERVAL;
 use secrecy::SecretString;
 
 use crate::agent::{AGENT, AgentName};
@@ -52,7 +53,7 @@ impl Default for ChannelConfig {
             enabled: false,
             gateway_url: "ws://127.0.0.1:18789/ws".to_owned(),
             default_agent: Some(AgentName::Simple),
-            reconnect_interval: Duration::from_secs(5),
+            reconnect_interval: GATEWAY_RECONNECT_INTERVAL,
             token: None,
             reply: true,
             trust: BTreeMap::new(),

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use hob_core::model::DEFAULT_MODEL;
+
 use crate::agent::AgentConfig;
 use crate::channel::ChannelConfig;
 use crate::database::DatabaseConfig;
@@ -51,9 +53,6 @@ pub struct Config {
     /// The password file of PostgreSQL's clients, from the environment too.
     pub passfile: Option<PathBuf>,
 }
-
-/// The name that means the default model in a request.
-const DEFAULT_MODEL: &str = "default";
 
 impl Config {
     /// The model to answer with when a request names none: `[server] model`, else `[intelligence] default_model`.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hob_core::defaults::{DATABASE_CONNECT_TIMEOUT, DATABASE_CONNECTIONS, DATABASE_STATEMENT_TIMEOUT};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::kind::{COUNT, OPTIONAL_PATH, SECONDS, SECRET};
@@ -35,9 +36,9 @@ impl Default for DatabaseConfig {
         DatabaseConfig {
             url: None,
             password_file: None,
-            max_connections: 10,
-            connect_timeout: Duration::from_secs(5),
-            statement_timeout: Duration::from_secs(30),
+            max_connections: DATABASE_CONNECTIONS,
+            connect_timeout: DATABASE_CONNECT_TIMEOUT,
+            statement_timeout: DATABASE_STATEMENT_TIMEOUT,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `[memory]`: how the user's documents are indexed and searched.
 
+use hob_core::defaults::{CHUNK_OVERLAP, CHUNK_SIZE, MIN_SIMILARITY, MIN_WORD_SHARE};
+
 use crate::kind::{COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_TEXT, SHARE, quote};
 use crate::section_keys::{Exposure, Kind, keys_of};
 
@@ -53,10 +55,10 @@ impl Default for MemoryConfig {
     fn default() -> Self {
         MemoryConfig {
             backend: MemoryBackendName::Auto,
-            min_word_share: 0.1,
-            min_similarity: 0.3,
-            chunk_size: 512,
-            chunk_overlap: 64,
+            min_word_share: MIN_WORD_SHARE,
+            min_similarity: MIN_SIMILARITY,
+            chunk_size: CHUNK_SIZE,
+            chunk_overlap: CHUNK_OVERLAP,
             context: true,
             context_passages: 5,
             context_tokens: 1500,

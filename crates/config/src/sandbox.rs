@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hob_core::defaults::{CONCURRENT_SANDBOXES, SANDBOX_IMAGE, SANDBOX_TIMEOUT};
+
 use crate::kind::{ABSOLUTE_PATHS, COUNT, FLAG, SECONDS, TEXT, expand, quote};
 use crate::section_keys::{Exposure, Kind, keys_of};
 
@@ -38,9 +40,9 @@ impl Default for SandboxConfig {
         SandboxConfig {
             enabled: false,
             runtime: SandboxRuntime::Auto,
-            image: "python:3.13-slim".to_owned(),
-            timeout: Duration::from_secs(300),
-            max_concurrent: 5,
+            image: SANDBOX_IMAGE.to_owned(),
+            timeout: SANDBOX_TIMEOUT,
+            max_concurrent: CONCURRENT_SANDBOXES,
             allowlist: Vec::new(),
         }
     }

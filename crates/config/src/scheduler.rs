@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use hob_core::defaults::{CONCURRENT_TASKS, TASK_POLL_INTERVAL};
+
 use crate::kind::{COUNT, FLAG, SECONDS};
 use crate::section_keys::keys_of;
 
@@ -18,7 +20,7 @@ pub struct SchedulerConfig {
 
 impl Default for SchedulerConfig {
     fn default() -> Self {
-        SchedulerConfig { enabled: true, poll_interval: Duration::from_secs(60), max_concurrent: 4 }
+        SchedulerConfig { enabled: true, poll_interval: TASK_POLL_INTERVAL, max_concurrent: CONCURRENT_TASKS }
     }
 }
 

@@ -55,7 +55,8 @@ pub async fn connect_tcp(host: &str, port: u16, within: Duration) -> io::Result<
     Ok(socket)
 }
 
-fn read_authorities(file: Option<&Path>) -> io::Result<RootCertStore> {
+/// The certificates of the authorities in a PEM file, or of those of the system. Blocks.
+pub fn read_authorities(file: Option<&Path>) -> io::Result<RootCertStore> {
     let mut store = RootCertStore::empty();
     match file {
         None => {

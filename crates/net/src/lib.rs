@@ -21,7 +21,7 @@ mod tls;
 pub mod trace_context;
 
 pub use announce::{AnnounceError, Announcement, Announcer};
-pub use client_tls::{TlsClient, TlsClientSocket, connect_tcp};
+pub use client_tls::{TlsClient, TlsClientSocket, connect_tcp, read_authorities};
 pub use error::root_cause;
 pub use http_client::{
     CertificateCheck, DEFAULT_CONNECT_TIMEOUT, FixedAddress, HttpClientOptions, ProxyUse, RedirectPolicy,

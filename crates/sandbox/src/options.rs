@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hob_core::defaults::{CONCURRENT_SANDBOXES, SANDBOX_IMAGE, SANDBOX_TIMEOUT};
+
 /// The program that runs the code.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Runtime {
@@ -68,9 +70,9 @@ impl Default for SandboxOptions {
         SandboxOptions {
             enabled: false,
             runtime: Runtime::Auto,
-            image: "python:3.13-slim".to_owned(),
-            timeout: Duration::from_secs(300),
-            max_concurrent: 5,
+            image: SANDBOX_IMAGE.to_owned(),
+            timeout: SANDBOX_TIMEOUT,
+            max_concurrent: CONCURRENT_SANDBOXES,
             allowlist: Vec::new(),
             limits: SandboxLimits::default(),
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use hob_db::{DbResult, FailureLog};
 
-use super::sqlite::{SqliteResponseStore, WaitingResponse};
+use super::store::{SqliteResponseStore, WaitingResponse};
 use super::{
     Appended, ConversationAppend, ConversationItem, FoundItems, ItemPage, ResponseChain, ResponseOwner,
     ResponseStore, StoredConversation, StoredResponse,

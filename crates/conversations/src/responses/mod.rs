@@ -5,9 +5,8 @@
 
 mod buffered;
 pub mod limits;
-mod postgres;
 mod prune;
-mod sqlite;
+mod store;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,8 +15,7 @@ use hob_core::Moment;
 use hob_db::{DbResult, Storage};
 
 pub use buffered::BufferedResponseStore;
-pub use postgres::PostgresResponseStore;
-pub use sqlite::SqliteResponseStore;
+pub use store::{PostgresResponseStore, SqliteResponseStore};
 
 /// The responses and conversations in a database. Opens nothing yet.
 ///

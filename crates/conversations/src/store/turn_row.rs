@@ -1,9 +1,9 @@
 //! A turn as both databases store it, and the tree that the turns of a chat are.
 
 use hob_core::Moment;
+use hob_db::UnreadableColumn;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::chat::{
     ChatTurn, SavedAnswer, SavedAttachment, SavedQuestion, SavedSettings, SavedSource, SavedStep, SavedUsage,
@@ -20,14 +20,6 @@ pub(crate) const PARENT: &str = "coalesce((SELECT max(other.number) FROM chat_tu
 
 /// `state` of a turn without an answer.
 pub(crate) const UNANSWERED: &str = "none";
-
-/// A stored value that means nothing.
-#[derive(Debug, Error)]
-#[error("the column {column} of a chat has an unknown value: {reason}")]
-pub(crate) struct UnreadableColumn {
-    pub(crate) column: &'static str,
-    reason: String,
-}
 
 /// The columns of a turn.
 pub(crate) struct TurnRow {
@@ -68,7 +60,7 @@ fn from_json<T: DeserializeOwned + Default>(column: &'static str, text: &str) ->
     if text.is_empty() {
         return Ok(T::default());
     }
-    serde_json::from_str(text).map_err(|error| UnreadableColumn { column, reason: error.to_string() })
+    serde_json::from_str(text).map_err(|error| UnreadableColumn::new(column, error))
 }
 
 pub(crate) fn write_settings(settings: &SavedSettings) -> String {
@@ -110,7 +102,7 @@ fn read_ending(ending: &str, state: &str) -> Result<Option<TurnEnding>, Unreadab
         ("failed", _) => Ok(Some(TurnEnding::Failed)),
         ("", "complete") => Ok(Some(TurnEnding::Complete)),
         ("", "stopped") => Ok(Some(TurnEnding::Stopped)),
-        _ => Err(UnreadableColumn { column: "ending", reason: format!("{ending} {state}") }),
+        _ => Err(UnreadableColumn::new("ending", format!("unknown value '{ending} {state}'"))),
     }
 }
 

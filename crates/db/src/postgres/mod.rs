@@ -34,9 +34,7 @@ pub use database::PostgresDatabase;
 pub use inspect::{ConnectionCounts, ExtensionState, PostgresState};
 pub use listener::{TopicMessage, TopicMessages};
 pub use migrations::PostgresMigrations;
-pub use options::{
-    DEFAULT_CONNECT_TIMEOUT, DEFAULT_MAX_CONNECTIONS, DEFAULT_STATEMENT_TIMEOUT, InvalidUrl, PostgresOptions,
-};
+pub use options::{InvalidUrl, PostgresOptions};
 pub use query_error::{QueryError, QueryResult};
 pub use text::{SqlText, clean_name};
 pub use transaction::{MAX_MESSAGE_BYTES, PostgresTransaction, SERVER_CLOCK, TransactionEnd};

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use hob_core::defaults::{DATABASE_CONNECT_TIMEOUT, DATABASE_CONNECTIONS, DATABASE_STATEMENT_TIMEOUT};
 use thiserror::Error;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
@@ -12,15 +13,6 @@ use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs
 use super::password_file;
 use super::tls::{Roots, TlsMode};
 use crate::{DatabaseError, DbResult};
-
-/// Connections of one process, without the one that listens for changes.
-pub const DEFAULT_MAX_CONNECTIONS: usize = 10;
-
-/// How long connecting to one host may take, and how long a caller waits for a free connection.
-pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long one statement may take.
-pub const DEFAULT_STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A URL that cannot be used. The message does not contain it, because it may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -37,6 +29,7 @@ pub struct PostgresOptions {
     pub password_file: Option<PathBuf>,
     /// A password file of libpq: lines with host, port, database, user and password.
     pub passfile: Option<PathBuf>,
+    /// Without the one that listens for changes.
     pub max_connections: usize,
     pub connect_timeout: Duration,
     pub statement_timeout: Duration,
@@ -88,16 +81,16 @@ impl FromStr for PostgresOptions {
             TlsMode::Prefer => SslMode::Prefer,
             TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => SslMode::Require,
         });
-        let connect_timeout = config.get_connect_timeout().copied().unwrap_or(DEFAULT_CONNECT_TIMEOUT);
+        let connect_timeout = config.get_connect_timeout().copied().unwrap_or(DATABASE_CONNECT_TIMEOUT);
         Ok(PostgresOptions {
             config,
             tls,
             roots: own.roots,
             password_file: None,
             passfile: own.passfile,
-            max_connections: DEFAULT_MAX_CONNECTIONS,
+            max_connections: DATABASE_CONNECTIONS,
             connect_timeout,
-            statement_timeout: DEFAULT_STATEMENT_TIMEOUT,
+            statement_timeout: DATABASE_STATEMENT_TIMEOUT,
         })
     }
 }

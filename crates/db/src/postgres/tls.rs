@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::{fmt, io};
 
+use hob_net::read_authorities;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -73,25 +73,10 @@ impl Tls {
 }
 
 fn read_roots(roots: &Roots) -> io::Result<RootCertStore> {
-    let mut store = RootCertStore::empty();
-    match roots {
-        Roots::System => {
-            store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-        Roots::File(path) => {
-            let named = |error| io::Error::other(format!("{}: {error}", path.display()));
-            for certificate in
-                CertificateDer::pem_file_iter(path).map_err(|error| named(error.to_string()))?
-            {
-                let certificate = certificate.map_err(|error| named(error.to_string()))?;
-                store.add(certificate).map_err(|error| named(error.to_string()))?;
-            }
-        }
-    }
-    if store.is_empty() {
-        return Err(io::Error::other("there are no certificates of authorities"));
-    }
-    Ok(store)
+    read_authorities(match roots {
+        Roots::System => None,
+        Roots::File(path) => Some(path.as_path()),
+    })
 }
 
 /// Accepts what the modes below `verify-full` accept: any name, and without `chain` any certificate. The signatures of the handshake

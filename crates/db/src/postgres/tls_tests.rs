@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hob_testkit::{PostgresServer, TestDatabase};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, UnixStream};
 use tokio_rustls::TlsAcceptor;

@@ -4,6 +4,7 @@ use std::io::{Seek, SeekFrom};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hob_core::Backoff;
 use reqwest::header::CONTENT_RANGE;
 use reqwest::{Response, StatusCode};
 use tokio::fs::File;
@@ -68,6 +69,7 @@ impl Download<'_> {
     /// Retries until the file is complete, or too many attempts in a row made no progress.
     async fn complete(&self, job: &PullJob, target: &Target, part: &mut Part) -> Result<(), PullError> {
         let retry = self.retry;
+        let pauses = Backoff { first: retry.pause, longest: retry.pause.saturating_mul(retry.attempts) };
         let mut failures = 0;
         // The most that was there. A part that begins again and again makes no progress.
         let mut furthest = part.length;
@@ -85,7 +87,7 @@ impl Download<'_> {
                 return Err(error);
             };
             tracing::debug!(%error, file = %target.name(), at = part.length, "a download was interrupted; resuming it");
-            tokio::time::sleep(asked.max(retry.pause * failures)).await;
+            tokio::time::sleep(asked.max(pauses.delay(failures))).await;
         }
         Ok(())
     }

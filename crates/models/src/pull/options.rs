@@ -21,7 +21,7 @@ pub enum DownloadPolicy {
 pub struct DownloadRetry {
     /// Attempts in a row without a new byte.
     pub attempts: u32,
-    /// The first pause. The next ones double.
+    /// The first pause. The next ones double, up to `attempts` times the first.
     pub pause: Duration,
 }
 

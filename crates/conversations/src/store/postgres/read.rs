@@ -1,13 +1,12 @@
 //! Reading chats.
 
 use hob_core::Moment;
+use hob_db::UnreadableColumn;
 use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row, SqlText};
 
 use crate::chat::{ChatCursor, ChatSummary, Conversation, SavedChat, TurnNode};
 use crate::responses::ResponseOwner;
-use crate::store::turn_row::{
-    PARENT, TurnRow, UnreadableColumn, branch, current, node, nodes, read_settings,
-};
+use crate::store::turn_row::{PARENT, TurnRow, branch, current, node, nodes, read_settings};
 use crate::types::{ChatId, SavedTurn};
 
 const SUMMARY: &str = "id, title, pinned, (SELECT count(*) FROM chat_turn WHERE chat = chat.id), created, \

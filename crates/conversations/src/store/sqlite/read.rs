@@ -1,14 +1,13 @@
 //! Reading chats.
 
 use hob_core::Moment;
+use hob_db::UnreadableColumn;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::chat::{ChatCursor, ChatSummary, Conversation, SavedChat, TurnNode};
 use crate::responses::ResponseOwner;
-use crate::store::turn_row::{
-    PARENT, TurnRow, UnreadableColumn, branch, current, node, nodes, read_settings,
-};
+use crate::store::turn_row::{PARENT, TurnRow, branch, current, node, nodes, read_settings};
 use crate::types::{ChatId, SavedTurn};
 
 const SUMMARY: &str = "id, title, pinned, (SELECT count(*) FROM chat_turn WHERE chat = chat.id), created, \

@@ -10,8 +10,8 @@ use hob_core::Moment;
 use hob_db::postgres::{PostgresDatabase, PostgresTransaction, QueryResult, Row, SERVER_CLOCK, SqlText};
 use hob_db::{DbResult, Durability};
 
-use super::prune::{PruneSchedule, Stored};
-use super::{
+use crate::responses::prune::{PruneSchedule, Stored};
+use crate::responses::{
     Appended, ConversationAppend, ConversationItem, FoundItems, ItemPage, ResponseChain, ResponseLease,
     ResponseOwner, ResponseStore, StoredConversation, StoredResponse,
 };

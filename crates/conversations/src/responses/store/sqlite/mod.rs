@@ -10,9 +10,9 @@ use hob_core::Moment;
 use hob_db::{Database, DbResult, Durability, LazyDatabase};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use super::limits::{MAX_CHAIN, MAX_CHAIN_BYTES, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS};
-use super::prune::{PruneSchedule, Stored, number};
-use super::{
+use crate::responses::limits::{MAX_CHAIN, MAX_CHAIN_BYTES, MAX_CONVERSATION_BYTES, MAX_CONVERSATION_ITEMS};
+use crate::responses::prune::{PruneSchedule, Stored, number};
+use crate::responses::{
     Appended, ConversationAppend, ConversationItem, FoundItems, ItemOrder, ItemPage, ResponseChain,
     ResponseLease, ResponseOwner, ResponseStore, StoredConversation, StoredResponse,
 };
@@ -20,10 +20,10 @@ use super::{
 use prune::prune;
 
 /// A response that waits to be written.
-pub(super) struct WaitingResponse {
-    pub(super) owner: ResponseOwner,
-    pub(super) response: StoredResponse,
-    pub(super) at: SystemTime,
+pub(in crate::responses) struct WaitingResponse {
+    pub(in crate::responses) owner: ResponseOwner,
+    pub(in crate::responses) response: StoredResponse,
+    pub(in crate::responses) at: SystemTime,
 }
 
 /// The responses and conversations in a database.
@@ -43,7 +43,7 @@ impl SqliteResponseStore {
     }
 
     /// Stores new responses in one transaction.
-    pub(super) fn save_all(&self, responses: &[Arc<WaitingResponse>]) -> DbResult<()> {
+    pub(in crate::responses) fn save_all(&self, responses: &[Arc<WaitingResponse>]) -> DbResult<()> {
         self.write(|transaction| {
             responses.iter().try_for_each(|one| self.save_one(transaction, &one.owner, &one.response, one.at))
         })
