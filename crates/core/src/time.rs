@@ -132,8 +132,8 @@ impl Zone {
                 let listed = std::fs::read_to_string(ZONE_FILE).ok();
                 named_like(&unnamed, listed.as_deref(), Timestamp::now())
             }
-            // A machine without a zone is in UTC. A zone in TZ that cannot be read is unknown.
-            Err(_) => std::env::var_os("TZ").is_none().then_some(Zone::UTC),
+            // A machine without a zone is in UTC.
+            Err(_) => Some(Zone::UTC),
         }
     }
 
