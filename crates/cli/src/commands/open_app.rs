@@ -174,16 +174,8 @@ pub fn with_app(
     with_app_of(with_engine_at_own_address(config, wishes.engine), wishes, work)
 }
 
-/// The same for `hob serve`: an engine at its address would be Hob itself, whatever listens there now.
-pub fn with_app_as_configured(
-    config: &Config,
-    wishes: &AppOptions,
-    work: impl AsyncFnOnce(&App, &mut Signals) -> Result<ExitCode>,
-) -> Result<ExitCode> {
-    with_app_of(std::future::ready(config.clone()), wishes, work)
-}
-
-fn with_app_of(
+/// The same with settings as they are, for `hob serve`: an engine at its address would be Hob itself, whatever listens there now.
+pub fn with_app_of(
     config: impl Future<Output = Config>,
     wishes: &AppOptions,
     work: impl AsyncFnOnce(&App, &mut Signals) -> Result<ExitCode>,

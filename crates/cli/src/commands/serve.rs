@@ -10,6 +10,7 @@ mod readiness;
 mod reload;
 mod settings_in_effect;
 
+use std::future::ready;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode> {
     // Before the search for an engine, or a download.
     read_certificate(&config.server.tls)?;
     block_on(port_check::check(&config.server))?;
-    open_app::with_app_as_configured(&config, &wishes, async |app, signals| {
+    open_app::with_app_of(ready(config.clone()), &wishes, async |app, signals| {
         app.watch_database().await?;
         let identity = open_identity(&config.server.identity, &app.keys)?;
         if let Some(identity) = &identity {
