@@ -12,6 +12,11 @@ pub struct Backoff {
     pub longest: Duration,
 }
 
+/// A wait, up to a quarter more or less, so that clients do not all try again at the same moment. `chance` is between 0 and 1.
+pub fn jittered(wait: Duration, chance: f64) -> Duration {
+    wait.mul_f64(0.75 + chance / 2.0)
+}
+
 impl Default for Backoff {
     fn default() -> Self {
         Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(30) }
@@ -23,11 +28,6 @@ impl Backoff {
     pub fn delay(self, failures: u32) -> Duration {
         let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
         self.first.saturating_mul(doubled).min(self.longest.max(self.first))
-    }
-
-    /// The same wait, up to a quarter more or less, so that clients do not all try again at the same moment. `chance` is between 0 and 1.
-    pub fn jittered_delay(self, failures: u32, chance: f64) -> Duration {
-        self.delay(failures).mul_f64(0.75 + chance / 2.0)
     }
 
     pub fn delays(self) -> BackoffDelays {
@@ -93,8 +93,7 @@ mod tests {
 
     #[test]
     fn attempts_are_spread_around_the_wait() {
-        let backoff = Backoff { first: Duration::from_secs(4), longest: Duration::from_secs(4) };
-        let waits = [0.0, 0.5, 1.0].map(|chance| backoff.jittered_delay(1, chance).as_secs());
+        let waits = [0.0, 0.5, 1.0].map(|chance| jittered(Duration::from_secs(4), chance).as_secs());
         assert_eq!(waits, [3, 4, 5]);
     }
 

@@ -103,8 +103,8 @@ pub use stream::{
 pub use time::{Clock, Moment, SystemClock, UtcDay, Zone};
 pub use tokenize::{DetokenizeRequest, TokenizeInput, TokenizeRequest, Tokenized};
 pub use tool::{
-    Effect, NOT_READ, NoTools, Permit, Reach, TOOLS_OF_SEVERAL_SOURCES, Tool, ToolError, ToolResult,
-    ToolRunner, ToolSpec, object_schema,
+    Effect, NO_CHANGE, NOT_READ, NoTools, Permit, Reach, TOOLS_OF_SEVERAL_SOURCES, Tool, ToolError,
+    ToolResult, ToolRunner, ToolSpec, object_schema,
 };
 pub use trace::TraceParent;
 pub use unknown_fields::{Unplaced, ignored_fields, unplaced_field, unplaced_message_field};

@@ -239,6 +239,9 @@ pub trait Tool: Send + Sync {
 /// How a line of a result begins that names a source which could not be read, with the reason. The other sources are in the result.
 pub const NOT_READ: &str = "Not read: ";
 
+/// How the report of a watched page begins that is as it was.
+pub const NO_CHANGE: &str = "No change since ";
+
 /// The tools whose results have such lines. In the result of another tool, such a line may be text from outside.
 pub const TOOLS_OF_SEVERAL_SOURCES: [&str; 3] = ["calendar", "feeds", "page_changes"];
 

@@ -341,9 +341,7 @@ impl ModelCache {
                 }
             }
             let Some(group) = state.queue.pop() else { break };
-            for id in &leaving {
-                drop(state.remove(id));
-            }
+            leaving.iter().for_each(|id| drop(state.remove(id)));
             let started = match state.entries.contains_key(&group.id) {
                 true => Ok(()),
                 false => self.spawn_thread(&group, state.leaving.clone()).map(|entry| {

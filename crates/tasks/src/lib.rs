@@ -39,7 +39,7 @@ pub use deliver::{Deliver, DeliverError, NoDelivery};
 pub use first_call::FirstCall;
 pub use missed_runs::Missed;
 pub use plain_schedule::PlainSchedule;
-pub use runner::{NOTHING_NEW, TaskRunOptions};
+pub use runner::TaskRunOptions;
 pub use schedule::{Schedule, ScheduleSpec, ScheduleType, parse_zone};
 pub use schedule_words::{in_words, shown_schedule};
 pub use scheduler::{Scheduler, SchedulerOptions, SchedulerParts};

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use hob_core::{NOT_READ, ToolResult};
+use hob_core::{NO_CHANGE, NOT_READ, ToolResult};
 use jiff::civil::{Date, DateTime};
 
 /// Entries of a result that a reader gets.
@@ -12,9 +12,6 @@ const MAX_LISTED: usize = 20;
 
 /// Characters of an entry or a note.
 const MAX_LINE: usize = 300;
-
-/// What `page_changes` says of a page without a change begins with this.
-const NO_CHANGE: &str = "No change since ";
 
 /// How the last line of a result begins that was cut.
 const CUT: &str = "\n[cut here: ";

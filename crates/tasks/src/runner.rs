@@ -16,16 +16,13 @@ use tokio_util::sync::CancellationToken;
 use crate::live_runs::LiveRuns;
 use crate::service::TaskService;
 use crate::store::{Claimant, Claimed, Renewal, RetryPolicy, RunResult};
-use crate::task::{DeliverTo, RunOutcome, Task, TaskRun};
+use crate::task::{DeliverTo, NOTHING_NEW, RunOutcome, Task, TaskRun};
 
 /// The part of an answer that the log stores.
 const MAX_RESULT: usize = 100_000;
 
 /// The part of the reason of a failed call that the log stores.
 const MAX_REASON: usize = 300;
-
-/// The note in the log of a run whose result was not delivered, because nothing in it is new.
-pub const NOTHING_NEW: &str = "not delivered: no watched page has changed";
 
 /// How long a channel may take to accept a result.
 const DELIVERY: Duration = Duration::from_secs(60);

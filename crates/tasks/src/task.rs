@@ -266,6 +266,9 @@ hob_core::named_variants! {
     }
 }
 
+/// Why a run that succeeded is not delivered.
+pub(crate) const NOTHING_NEW: &str = "not delivered: no watched page has changed";
+
 /// One attempt at one slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRun {
@@ -281,6 +284,13 @@ pub struct TaskRun {
     pub outcome: Option<RunOutcome>,
     pub result: Option<String>,
     pub error: Option<String>,
+}
+
+impl TaskRun {
+    /// Whether its result went to the channel of its task, if it has one. A run succeeds only if it did, or had no news.
+    pub fn is_delivered(&self) -> bool {
+        self.outcome == Some(RunOutcome::Succeeded) && self.error.as_deref() != Some(NOTHING_NEW)
+    }
 }
 
 impl Serialize for Task {

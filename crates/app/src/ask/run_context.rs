@@ -7,8 +7,8 @@ use hob_core::message::{has_file_text, without_file_text};
 use hob_core::model::{AGENT_MODEL, DEFAULT_MODEL};
 use hob_core::{
     Agent, AgentContext, AgentPreference, AskError, Caller, Content, ContentPart, Engine, GenerateRequest,
-    GenerationStream, KeyGrant, ModelReason, Permit, RequestSource, Role, RunEvents, TextSink, ToolRunner,
-    random_id, without_passages,
+    GenerationStream, KeyGrant, ModelReason, Permit, ReplyMode, RequestSource, Role, RunEvents, TextSink,
+    ToolRunner, random_id, without_passages,
 };
 use hob_memory::context::has_context;
 use hob_telemetry::trace::TracedTools;
@@ -180,6 +180,30 @@ impl AskService {
         RunEvents::new(self.bus.clone(), Arc::clone(&caller.run))
     }
 
+    /// Whether a model is a name for the configured agent.
+    async fn wants_agent(&self, model: &str) -> bool {
+        self.meant_by(model) == AGENT_MODEL && !self.is_listed(AGENT_MODEL).await
+    }
+
+    /// Whether an agent is to answer.
+    pub async fn is_for_agent(
+        &self,
+        request: &GenerateRequest,
+        mode: ReplyMode,
+        wish: &AgentPreference,
+    ) -> bool {
+        let configured = self.agent.as_deref().map(Agent::name);
+        let selection = match wish {
+            AgentPreference::Named(name) => AgentSelection::Named(name.as_str()),
+            AgentPreference::None => AgentSelection::None,
+            AgentPreference::Configured => match configured {
+                Some(agent) if self.wants_agent(&request.model).await => AgentSelection::Named(agent),
+                configured => AgentSelection::Configured(configured),
+            },
+        };
+        answer_path(request, mode, selection) != AnswerPath::Engine
+    }
+
     /// Which agent is to answer. A request for the model [`AGENT_MODEL`], or for an alias of it, becomes one for the default model;
     /// the alias is the reason.
     pub(super) async fn wish(
@@ -187,7 +211,7 @@ impl AskService {
         request: &mut GenerateRequest,
         wish: &AgentPreference,
     ) -> Result<(AgentSelection<Arc<dyn Agent>>, Option<ModelReason>), AskError> {
-        let wants_agent = self.meant_by(&request.model) == AGENT_MODEL && !self.is_listed(AGENT_MODEL).await;
+        let wants_agent = self.wants_agent(&request.model).await;
         let mut alias = None;
         if wants_agent {
             alias = self.aliases.apply(&mut request.model);

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use hob_core::EventBus;
+use hob_core::backoff::jittered;
 use hob_core::defaults::GATEWAY_RECONNECT_INTERVAL;
-use hob_core::{Backoff, EventBus};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
@@ -80,11 +81,10 @@ impl Channel {
             status: status.clone(),
         };
         let interval = options.reconnect_interval;
-        let pauses = Backoff { first: interval, longest: interval };
         let direct_channels = options.direct_channels;
         Ok(Channel::new(parts, |inbox| GatewayListener {
             connector,
-            pauses,
+            interval,
             direct_channels,
             status,
             sender,
@@ -95,7 +95,8 @@ impl Channel {
 
 struct GatewayListener {
     connector: GatewayConnector,
-    pauses: Backoff,
+    /// The pause between two attempts, roughly.
+    interval: Duration,
     direct_channels: Vec<&'static str>,
     status: StatusCell,
     sender: Arc<GatewaySender>,
@@ -133,7 +134,7 @@ impl Listener for GatewayListener {
                     }
                 }
             }
-            let pause = self.pauses.jittered_delay(1, fastrand::f64());
+            let pause = jittered(self.interval, fastrand::f64());
             if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
                 return;
             }

@@ -52,6 +52,8 @@ pub enum TaskRunEvent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EndedTaskRun {
     pub has_succeeded: bool,
+    /// `false` if it had no news, too.
+    pub is_delivered: bool,
     pub result: Option<String>,
     /// Why it failed, or what its answer lacks.
     pub error: Option<String>,
@@ -63,7 +65,8 @@ impl EndedTaskRun {
     fn of(run: TaskRun) -> Result<Self, AnswerFailure> {
         let json = serde_json::to_value(&run).map_err(AnswerFailure::of)?;
         let has_succeeded = run.outcome == Some(RunOutcome::Succeeded);
-        Ok(EndedTaskRun { has_succeeded, result: run.result, error: run.error, run: json })
+        let is_delivered = run.is_delivered();
+        Ok(EndedTaskRun { has_succeeded, is_delivered, result: run.result, error: run.error, run: json })
     }
 }
 
@@ -212,7 +215,13 @@ mod tests {
     #[tokio::test]
     async fn everything_that_was_sent_comes_before_the_end() {
         let (sender, events) = mpsc::channel(WAITING);
-        let ended = EndedTaskRun { has_succeeded: true, result: None, error: None, run: json!({}) };
+        let ended = EndedTaskRun {
+            has_succeeded: true,
+            is_delivered: true,
+            result: None,
+            error: None,
+            run: json!({}),
+        };
         let run = {
             let ended = ended.clone();
             Box::pin(async move {

@@ -119,7 +119,11 @@ async fn adding_the_channel_checks_both_servers_and_writes_the_account() {
 #[tokio::test]
 async fn a_mailbox_is_added_for_reading_without_the_channel() {
     let imap = ImapServer::start(ImapScript::default()).await;
-    let port = format!("[mail]\nimap_port = {}\nimap_security = \"none\"\n", imap.port());
+    // Another account, whose user the new one does not get.
+    let port = format!(
+        "[mail]\nuser = \"old@example.org\"\nimap_port = {}\nimap_security = \"none\"\n",
+        imap.port()
+    );
     let home = Home::with_config(&port);
     let arguments =
         ["channel", "add", "email", "--read-only", "--address", MAIL_USER, "--imap-host", "127.0.0.1"];

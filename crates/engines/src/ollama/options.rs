@@ -55,8 +55,7 @@ impl<'a> FullContext<'a> {
 
 /// The context that the caller chose, in tokens.
 pub(super) fn chosen_context(request: &GenerateRequest) -> Option<u64> {
-    let nested = request.extra.get("options").and_then(|options| options.get("num_ctx"));
-    request.extra.get("num_ctx").filter(|value| !value.is_null()).or(nested)?.as_u64()
+    options(request, 0).ok()?.get("num_ctx")?.as_u64()
 }
 
 /// The `options` of the request for the answer with the index `answer`. The caller's chat-completions fields override

@@ -11,8 +11,8 @@ use axum::http::{Extensions, StatusCode};
 use hob_core::{CallerRole, Permit, RunEvents};
 use hob_keys::AuditActor;
 use hob_tasks::{
-    DeliverTo, FirstCall, Missed, NOTHING_NEW, NewTask, PlainSchedule, RunOutcome, Scheduler, Task,
-    TaskChange, TaskError, TaskField, TaskId, TaskLimits, TaskRun, TaskStatus, parse_zone,
+    DeliverTo, FirstCall, Missed, NewTask, PlainSchedule, Scheduler, Task, TaskChange, TaskError, TaskField,
+    TaskId, TaskLimits, TaskRun, TaskStatus, parse_zone,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
@@ -279,11 +279,8 @@ pub(crate) async fn logs(
     let Query(LogsQuery { limit }) = length.map_err(unreadable)?;
     let task = caller.task(&read_id(id)?).await?;
     let runs = caller.scheduler.tasks().runs(&task.id, limit.unwrap_or(DEFAULT_LOGS)).await?;
-    // A run succeeds only if its answer was delivered, or had no news.
     let target = |run: &TaskRun| {
-        let is_delivered =
-            run.outcome == Some(RunOutcome::Succeeded) && run.error.as_deref() != Some(NOTHING_NEW);
-        let to = task.deliver_to.as_ref().filter(|_| is_delivered)?;
+        let to = task.deliver_to.as_ref().filter(|_| run.is_delivered())?;
         Some(match &to.conversation {
             Some(conversation) => format!("{} {conversation}", to.channel),
             None => to.channel.clone(),

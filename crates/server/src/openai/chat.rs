@@ -2,9 +2,7 @@
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use hob_app::{AgentSelection, AnswerPath, answer_path};
-use hob_core::model::AGENT_MODEL;
-use hob_core::{AgentPreference, AnswerWarning, Caller, GenerateRequest, ReplyMode};
+use hob_core::{AnswerWarning, Caller, ReplyMode};
 
 use super::chat_chunks::ChatChunks;
 use super::chat_extras::{ChatExtras, StepCollector, memory_use, narrowed};
@@ -26,7 +24,11 @@ async fn answer(state: &ServerState, request: Request) -> ApiResult<Response> {
     let Received { parsed, caller, client } =
         answer::receive(state, request, new_id("chatcmpl-"), ChatRequest::parse).await?;
     let ChatRequest { request, mode, agent, calls, documents, steps, agent_tools, mut warnings } = parsed;
-    if !is_for_agent(state, &request, &mode, &agent) {
+    let reply_mode = match mode {
+        ResponseMode::Whole => ReplyMode::Complete,
+        ResponseMode::Streamed { .. } => ReplyMode::Streamed,
+    };
+    if (agent_tools.is_some() || steps) && !state.system.is_for_agent(&request, reply_mode, &agent).await {
         let of_agents = [("agent_tools", agent_tools.is_some()), ("steps", steps)];
         let sent = of_agents.into_iter().filter(|(_, is_sent)| *is_sent);
         warnings.extend(sent.map(|(field, _)| AnswerWarning::Ignored(field.to_owned())));
@@ -52,28 +54,4 @@ async fn answer(state: &ServerState, request: Request) -> ApiResult<Response> {
             answer::streamed(state, request, caller, &warnings, client, encoder).await
         }
     }
-}
-
-/// Whether an agent answers, as the service decides it later.
-fn is_for_agent(
-    state: &ServerState,
-    request: &GenerateRequest,
-    mode: &ResponseMode,
-    agent: &AgentPreference,
-) -> bool {
-    let reply_mode = match mode {
-        ResponseMode::Whole => ReplyMode::Complete,
-        ResponseMode::Streamed { .. } => ReplyMode::Streamed,
-    };
-    let configured = state.system.agent();
-    let is_asked_by_model = state.system.meant_by(&request.model) == AGENT_MODEL;
-    let wish = match agent {
-        AgentPreference::Named(name) => AgentSelection::Named(name.as_str()),
-        AgentPreference::None => AgentSelection::None,
-        AgentPreference::Configured => match configured.filter(|_| is_asked_by_model) {
-            Some(agent) => AgentSelection::Named(agent),
-            None => AgentSelection::Configured(configured),
-        },
-    };
-    answer_path(request, reply_mode, wish) != AnswerPath::Engine
 }

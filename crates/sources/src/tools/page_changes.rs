@@ -6,7 +6,9 @@
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use hob_core::{Moment, NOT_READ, Permit, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments};
+use hob_core::{
+    Moment, NO_CHANGE, NOT_READ, Permit, Reach, Tool, ToolError, ToolSpec, object_schema, tool_arguments,
+};
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -73,7 +75,7 @@ fn report(change: &PageChange, zone: &TimeZone) -> String {
     let local = |moment: Moment| zone.to_datetime(moment.timestamp()).strftime("%Y-%m-%d %H:%M").to_string();
     match change {
         PageChange::NowWatched => "Now watched. The next check shows what is new.".to_owned(),
-        PageChange::None { since } => format!("No change since {}.", local(*since)),
+        PageChange::None { since } => format!("{NO_CHANGE}{}.", local(*since)),
         PageChange::Lines { since, added, removed } => {
             let mut lines = vec![format!("Changed since {}:", local(*since))];
             list(&mut lines, '+', "new", added);

@@ -51,7 +51,8 @@ pub async fn run(config: &Config, args: &ChannelAddArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mailbox = mailbox(known, &address, args.imap_host.as_deref()).await?;
-    let smtp_host = known.smtp_host.clone().unwrap_or_else(|| format!("smtp.{domain}"));
+    let known_host = known.smtp_host.clone().filter(|_| is_same_account(known, &address));
+    let smtp_host = known_host.unwrap_or_else(|| format!("smtp.{domain}"));
     let smtp_host = answer("SMTP server", args.smtp_host.as_deref(), &smtp_host).await?;
     let mail =
         MailConfig { smtp_host: Some(smtp_host), password: Some(read_secret(PASSWORD).await?), ..mailbox };
@@ -81,13 +82,20 @@ pub async fn mailbox_settings(
 /// The account with its IMAP server, before its password is known.
 async fn mailbox(known: &MailConfig, address: &str, imap_host: Option<&str>) -> Result<MailConfig> {
     let domain = domain(address)?;
-    let likely = known.imap_host.clone().unwrap_or_else(|| format!("imap.{domain}"));
+    let is_same = is_same_account(known, address);
+    let known_host = known.imap_host.clone().filter(|_| is_same);
+    let likely = known_host.unwrap_or_else(|| format!("imap.{domain}"));
     Ok(MailConfig {
         imap_host: Some(answer("IMAP server", imap_host, &likely).await?),
-        user: Some(known.user.clone().unwrap_or_else(|| address.to_owned())),
+        user: Some(known.user.clone().filter(|_| is_same).unwrap_or_else(|| address.to_owned())),
         address: Some(address.to_owned()),
         ..known.clone()
     })
+}
+
+/// Whether the known user and servers are those of this address. A new password must not go to the servers of another account.
+fn is_same_account(known: &MailConfig, address: &str) -> bool {
+    known.own_address().is_none_or(|own| !own.contains('@') || own.eq_ignore_ascii_case(address))
 }
 
 /// The part of an address after the `@`, which the names of its servers usually end with.

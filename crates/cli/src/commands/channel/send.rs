@@ -39,15 +39,16 @@ pub async fn run(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// The target with its recipient: Telegram or e-mail without one means its only approved sender.
+/// The target with its recipient: Telegram or e-mail without one means its only approved sender. Refuses one that cannot exist.
 async fn resolved(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result<String> {
     let target = args.target.clone();
-    if args.conversation.is_some() || !direct_channels(config).contains(&target.as_str()) {
+    let channel = target.split_once(':').map_or(target.as_str(), |(channel, _)| channel);
+    if !direct_channels(config).contains(&channel) {
         return Ok(target);
     }
     let parts = ChannelParts { storage: settings::databases(config)?.hob, events: EventBus::new() };
     match open_channels(config, home, parts)? {
-        Some(channels) => Ok(channels.resolve_target(&target, None).await?),
+        Some(channels) => Ok(channels.resolve_target(&target, args.conversation.as_deref()).await?),
         None => Ok(target),
     }
 }

@@ -197,7 +197,7 @@ fn given_answers<'a>(recipe: &Recipe, set: &'a [String]) -> Result<BTreeMap<&'a 
                 given.insert(key, value);
             }
             Some((key, _)) if keys.is_empty() => {
-                bail!("the recipe {} has no settings. Remove --set {}.", recipe.name, one_line(key))
+                bail!("the recipe {} takes no --set. Remove --set {}.", recipe.name, one_line(key))
             }
             Some((key, _)) => bail!(
                 "the recipe {} has no setting '{}'; it has {}.",
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(given["calendar"], "https://example.org/a?b=c");
         for (recipe, wrong, words) in [
             ("briefing", "plaice=1", "it has calendar, place, feeds"),
-            ("inbox-digest", "place=1", "has no settings"),
+            ("inbox-digest", "place=1", "takes no --set"),
             ("briefing", "place", "KEY=VALUE"),
         ] {
             let set = [wrong.to_owned()];

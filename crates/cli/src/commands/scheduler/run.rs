@@ -9,7 +9,7 @@ use hob_app::AppOptions;
 use hob_app::startup::identity::open_identity;
 use hob_app::startup::tasks::{task_options, task_service};
 use hob_config::Config;
-use hob_tasks::{NOTHING_NEW, Task};
+use hob_tasks::Task;
 
 use super::find::find;
 use super::live_run::{self, ShownRun};
@@ -80,16 +80,15 @@ async fn run_and_print(
         output::note(one_line(&line));
     }
     ended_well(&run)?;
-    match run.error.as_deref() {
+    match &run.error {
         // Such a task is usually quiet.
-        Some(NOTHING_NEW) => {
-            output::note(NOTHING_NEW);
-            return Ok(());
-        }
+        Some(reason) if !run.is_delivered => output::note(one_line(reason)),
         Some(missing) => output::warning(one_line(missing)),
         None => {}
     }
-    if let Some(to) = &task.deliver_to {
+    if let Some(to) = &task.deliver_to
+        && run.is_delivered
+    {
         output::note(format_args!("Delivered to {}.", one_line(&to.channel)));
     }
     Ok(())
