@@ -41,7 +41,6 @@ mod tool_registry;
 mod trace_tests;
 
 pub use app::{App, AppOptions, OpenError, is_default_missed};
-pub use ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
 pub use ask::default_model::default_model;
 pub use ask::documents::{DocumentReader, FileText};
 pub use ask::images::{ImageFetcher, picture_url};

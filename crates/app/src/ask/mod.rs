@@ -1,7 +1,7 @@
 //! The service that answers requests: engines, models, agents and tools. Its parts are defined here, its functions in the files
 //! below.
 
-pub(crate) mod agent_or_engine;
+mod agent_or_engine;
 mod answer;
 pub(crate) mod caller_policy;
 pub(crate) mod charged_engine;

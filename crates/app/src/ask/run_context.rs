@@ -17,7 +17,7 @@ use hob_telemetry::{CallDetails, RecordContext, RecordedEngine};
 use super::charged_engine::charging;
 use super::first_results::{has_results, without_results};
 use super::{AskService, LLM_TOOL};
-use crate::ask::agent_or_engine::AgentSelection;
+use crate::ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
 use crate::ask::engine_for_request::RequestTarget;
 
 /// The request and its caller.
