@@ -37,7 +37,7 @@ const CLIP: [&str; 1] = ["clip.cpp"];
 /// A change of a source: the file, a text, how often it occurs, and what replaces it.
 type Patch = (&'static str, &'static str, usize, &'static str);
 
-const PATCHES: [Patch; 24] = [
+const PATCHES: [Patch; 28] = [
     // The analysis of a template takes longer than the rest together, and its result is always the same.
     (
         "chat.cpp",
@@ -53,6 +53,36 @@ const PATCHES: [Patch; 24] = [
         "        auto close_peek = arguments.tolerate_intertag_whitespace\n",
         1,
         "        auto close_peek = true\n",
+    ),
+    // MiniMax M2 writes several calls in one section, with a line break between them.
+    (
+        "chat-auto-parser-generator.cpp",
+        "p.zero_or_more(separator + tool_choice) + p.space() +\n",
+        1,
+        "p.zero_or_more(p.optional(p.literal(\",\")) + p.space() + tool_choice) + p.space() +\n",
+    ),
+    // The prompt ends with the mark that this expects before the words of Command R+, so words before a call would not be read.
+    (
+        "chat-diff-analyzer.cpp",
+        "              analysis.content.mode  = content_mode::ALWAYS_WRAPPED;\n              \
+         analysis.content.start = \"<|CHATBOT_TOKEN|>\";\n              \
+         analysis.content.end   = \"<|END_OF_TURN_TOKEN|>\";\n",
+        1,
+        "",
+    ),
+    // Functionary 3.2 writes this mark before every call. The first one is in the prompt.
+    (
+        "parsers/functionary-v3-2.cpp",
+        "p.literal(\"all\\n\") + p.content(p.until(\">>>\"));\n",
+        1,
+        "p.literal(\"all\\n\") + p.content(p.until(\">>>\")) + p.literal(\">>>\");\n",
+    ),
+    (
+        "parsers/functionary-v3-2.cpp",
+        "p.trigger_rule(\"tools\", p.one_or_more(tool_choice));\n",
+        1,
+        "p.trigger_rule(\"tools\", inputs.parallel_tool_calls ? \
+         tool_choice + p.zero_or_more(p.literal(\">>>\") + tool_choice) : tool_choice);\n",
     ),
     // This would drop the reason.
     ("chat.cpp", "        throw e;\n", 1, "        throw;\n"),
@@ -211,6 +241,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=native");
     let sources = llama_cpp()?;
+    // For the tests.
+    println!("cargo:rustc-env=HOB_LLAMA_CPP_SOURCES={}", sources.display());
     // Saved states of a model belong to one version.
     let version = sources.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     println!("cargo:rustc-env=HOB_LLAMA_CPP={}", version.ok_or("the sources of llama.cpp have no version")?);
@@ -343,6 +375,9 @@ fn joined(root: &Path, name: &str, sources: &[impl AsRef<str>]) -> Result<PathBu
                 patched = patched.replace(from, to);
             }
             // A copy no longer lies beside its headers.
+            if source.starts_with("parsers/") {
+                patched = patched.replace("#include \"parsers.h\"", "#include \"parsers/parsers.h\"");
+            }
             if source.starts_with("jinja/") {
                 for header in ["caps", "lexer", "parser", "runtime", "string", "utils", "value"] {
                     let from = format!("#include \"{header}.h\"");

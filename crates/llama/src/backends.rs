@@ -96,7 +96,12 @@ mod libraries {
                 continue;
             };
             if let Err(reason) = load_one(&path) {
-                tracing::warn!(library = %path.display(), reason, "the library of a graphics card cannot be used");
+                tracing::warn!(
+                    library = %path.display(),
+                    reason,
+                    "the library of a graphics card cannot be used. Update the driver of the card; 'hob \
+                     doctor' shows the cards"
+                );
                 problems.push(format!("{}: {reason}", path.display()));
             }
         }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use hob_core::RunningModel;
 use tokio::sync::watch;
 
-use crate::devices::Offload;
 use crate::load_queue::{Resident, Turn};
+use crate::model_memory::MemoryParts;
 use crate::model_thread::{Loading, SharedThread};
 
 pub(crate) struct Entry {
@@ -15,8 +15,9 @@ pub(crate) struct Entry {
     pub(crate) number: u64,
     /// The file that was loaded.
     pub(crate) path: PathBuf,
-    /// Its part of the main memory.
-    pub(crate) bytes: u64,
+    /// Its memory, as planned until it is loaded.
+    pub(crate) memory: MemoryParts,
+    pub(crate) is_loaded: bool,
     pub(crate) users: usize,
     pub(crate) last_used: Instant,
     pub(crate) loaded_at: Instant,
@@ -31,7 +32,8 @@ impl Entry {
     pub(crate) fn resident<'a>(&'a self, id: &'a str) -> Resident<'a> {
         Resident {
             id,
-            bytes: self.bytes,
+            bytes: self.memory.main,
+            cards: &self.memory.cards,
             users: self.users,
             last_used: self.last_used,
             loaded_at: self.loaded_at,
@@ -45,16 +47,12 @@ impl Entry {
         let idle = if self.users > 0 { Duration::ZERO } else { self.last_used.elapsed() };
         let left = keep_alive.saturating_sub(idle);
         let expires = SystemTime::now().checked_add(left).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let offload = match &*self.loading.borrow() {
-            Loading::Ready(handle) => handle.loaded.offload.clone(),
-            Loading::Pending | Loading::Failed(_) => Offload::default(),
-        };
         RunningModel {
             id: id.to_owned(),
-            size: Some(self.bytes.saturating_add(offload.bytes())),
-            size_vram: (offload.layers > 0).then(|| offload.bytes()),
+            size: Some(self.memory.total()),
+            size_vram: (!self.memory.cards.is_empty()).then(|| self.memory.on_cards()),
             expires: expires.and_then(|since| i64::try_from(since.as_secs()).ok()),
-            devices: offload.shares,
+            devices: self.memory.cards.clone(),
         }
     }
 }

@@ -90,6 +90,14 @@ pub(crate) fn room(cards: &[Card]) -> u64 {
     usable.max(u64::from(!cards.is_empty()))
 }
 
+/// Whether the cards have room for these parts of a model.
+pub(crate) fn have_room(cards: &[Card], shares: &[DeviceShare]) -> bool {
+    let fits = |share: &DeviceShare| {
+        cards.iter().any(|card| card.device.name == share.device && share.bytes <= card.room())
+    };
+    shares.iter().all(fits)
+}
+
 /// Where a card is in the machine, if its driver says so.
 fn identity(index: usize) -> Option<String> {
     // SAFETY: the index is from llama.cpp's list, which never shrinks. The properties are plain numbers and pointers, for which zero is
@@ -165,6 +173,8 @@ pub(crate) struct Offload {
     pub(crate) layers: u32,
     /// Whether these are all layers, so that the processor has nearly nothing to do.
     pub(crate) is_whole: bool,
+    /// The layers of the model, the output among them; 0 if no layer is on a card.
+    all_layers: u32,
     /// The numbers of the cards in llama.cpp's list.
     pub(crate) cards: Vec<usize>,
     pub(crate) shares: Vec<DeviceShare>,
@@ -194,6 +204,7 @@ impl Offload {
         Offload {
             layers,
             is_whole: layers >= sizes.all(),
+            all_layers: sizes.all(),
             cards: cards.iter().map(|card| card.index).collect(),
             shares: shares.collect(),
             room: room(cards),
@@ -208,6 +219,29 @@ impl Offload {
     /// Bytes on all cards.
     pub(crate) fn bytes(&self) -> u64 {
         self.shares.iter().map(|share| share.bytes).sum()
+    }
+
+    /// The part on each card with one more context of the model: a card has the cache of its layers, and buffers of its own.
+    pub(crate) fn shares_with_context(&self, kv_cache: u64, compute: u64) -> Vec<DeviceShare> {
+        let with_context = |share: &DeviceShare| {
+            let context = self.cache_of(share.layers, kv_cache).saturating_add(compute);
+            DeviceShare { bytes: share.bytes.saturating_add(context), ..share.clone() }
+        };
+        self.shares.iter().map(with_context).collect()
+    }
+
+    /// The part of that context in the main memory.
+    pub(crate) fn context_beside_cards(&self, kv_cache: u64, compute: u64) -> u64 {
+        match self.is_whole {
+            true => 0,
+            false => kv_cache.saturating_sub(self.cache_of(self.layers, kv_cache)).saturating_add(compute),
+        }
+    }
+
+    /// The part of a cache that belongs to so many layers.
+    fn cache_of(&self, layers: u32, kv_cache: u64) -> u64 {
+        let part = u128::from(kv_cache) * u128::from(layers) / u128::from(self.all_layers.max(1));
+        u64::try_from(part).unwrap_or(u64::MAX)
     }
 }
 
@@ -338,6 +372,34 @@ mod tests {
         }
         assert_eq!(attempts, [33, 24, 18, 13, 9, 6, 4, 3, 2, 1, 0]);
         assert_eq!(offload, Offload::default());
+    }
+
+    #[test]
+    fn a_second_context_is_counted_where_its_layers_are() {
+        let parts = |cards: &[Card], wanted: GpuLayers| {
+            let offload = Offload::plan(&SIZES, cards, wanted);
+            let of_context = offload.shares_with_context(33 * GB, GB).into_iter().zip(&offload.shares);
+            let on_cards: Vec<u64> = of_context.map(|(with, without)| with.bytes - without.bytes).collect();
+            (on_cards, offload.context_beside_cards(33 * GB, GB))
+        };
+        let large = [card(0, 70 * GB, 80 * GB)];
+        assert_eq!(parts(&large, GpuLayers::Auto), (vec![34 * GB], 0));
+        let two = [card(0, 20 * GB, 24 * GB), card(1, 10 * GB, 24 * GB)];
+        assert_eq!(parts(&two, GpuLayers::Auto), (vec![23 * GB, 12 * GB], 0));
+        // 13 layers are with the processor, which has buffers too.
+        assert_eq!(parts(&large, GpuLayers::Count(20)), (vec![21 * GB], 14 * GB));
+        assert_eq!(parts(&large, GpuLayers::Count(0)), (vec![], 34 * GB));
+        assert_eq!(parts(&[], GpuLayers::Auto), (vec![], 34 * GB));
+    }
+
+    #[test]
+    fn every_card_needs_room_for_its_part_beside_its_reserve() {
+        let share = |device: &str, bytes| DeviceShare { device: device.into(), layers: 1, bytes };
+        let cards = [card(0, 2 * GB, 8 * GB), card(1, 10 * GB, 16 * GB)];
+        assert!(have_room(&cards, &[share("CUDA0", GB), share("CUDA1", 9 * GB)]));
+        assert!(!have_room(&cards, &[share("CUDA0", 2 * GB), share("CUDA1", GB)]));
+        assert!(!have_room(&cards, &[share("CUDA2", 1)]));
+        assert!(have_room(&[], &[]));
     }
 
     #[test]

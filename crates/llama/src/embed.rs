@@ -10,8 +10,9 @@ use llama_cpp_2::token::LlamaToken;
 use crate::error::unusable;
 use crate::job::{EmbedJob, VectorForm};
 use crate::loaded_model::LoadedModel;
+use crate::vector_context::VectorContext;
 
-/// Embeds texts. Its context is created on first use.
+/// Embeds texts.
 pub(crate) struct Embedder<'model> {
     loaded: &'model LoadedModel,
     context: Option<LlamaContext<'model>>,
@@ -24,12 +25,25 @@ struct Running {
 }
 
 impl<'model> Embedder<'model> {
-    pub(crate) fn new(loaded: &'model LoadedModel) -> Self {
-        Embedder { loaded, context: None, waiting: VecDeque::new() }
+    /// Its context is created on first use. If a model on a graphics card has no other, it is created now and reads a full batch, so
+    /// that the card has the memory for it from then on.
+    pub(crate) fn new(loaded: &'model LoadedModel) -> Result<Self, EngineError> {
+        let mut embedder = Embedder { loaded, context: None, waiting: VecDeque::new() };
+        if loaded.embeds_only && loaded.offload.layers > 0 {
+            let context = embedder.context.insert(loaded.embedding_context()?);
+            let most_tokens = loaded.longest_embedded() as usize;
+            // The first request would report the same failure.
+            let _ = embed_batch(context, &[vec![0; most_tokens]], most_tokens);
+        }
+        Ok(embedder)
     }
 
     pub(crate) fn is_idle(&self) -> bool {
         self.waiting.is_empty()
+    }
+
+    pub(crate) fn has_context(&self) -> bool {
+        self.context.is_some()
     }
 
     /// Whether its context must be created for a request that a caller still waits for.
@@ -79,8 +93,9 @@ impl<'model> Embedder<'model> {
             Some(context) => context,
             None => self.context.insert(self.loaded.embedding_context()?),
         };
-        let most_tokens = self.loaded.longest_embedded() as usize;
-        let now = together(inputs, self.loaded.embedded_together(), most_tokens);
+        let VectorContext { tokens, texts } = self.loaded.vector_context();
+        let most_tokens = tokens as usize;
+        let now = together(inputs, texts, most_tokens);
         let made = embed_batch(context, &inputs[..now], most_tokens)
             .map_err(|reason| unusable(format!("'{}' cannot embed: {reason}", self.loaded.id)))?;
         vectors.extend(made.into_iter().map(|vector| match form {
@@ -130,7 +145,36 @@ fn normalised(vector: &[f32]) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use hob_models::ModelDirectory;
+    use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
+    use tempfile::TempDir;
+
     use super::*;
+    use crate::options::{GpuLayers, LlamaOptions};
+
+    #[test]
+    fn a_model_that_embeds_has_its_memory_of_a_card_when_it_is_loaded() {
+        let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
+        let dir = TempDir::new().expect("a directory");
+        let pooling = [("llama.pooling_type", MetadataValue::Number(1))];
+        copy_with_metadata(Path::new(&file), &dir.path().join("model.gguf"), &pooling).expect("a copy");
+        let stored = ModelDirectory::new(dir.path()).find("model").expect("a list").expect("the model");
+        let options = LlamaOptions {
+            context: Some(64),
+            threads: 1,
+            gpu_layers: GpuLayers::Count(0),
+            ..LlamaOptions::new(dir.path())
+        };
+        let mut loaded = LoadedModel::load_file(&stored, &stored.path, &options).expect("a model");
+        assert!(!Embedder::new(&loaded).expect("an embedder").has_context());
+        loaded.offload.layers = 31;
+        assert!(Embedder::new(&loaded).expect("an embedder").has_context());
+        // A model that writes has another context.
+        loaded.embeds_only = false;
+        assert!(!Embedder::new(&loaded).expect("an embedder").has_context());
+    }
 
     #[test]
     fn vectors_have_length_one() {

@@ -13,10 +13,13 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::sampler::TokenCandidate;
-use crate::schema::{Enforceable, SchemaError, reference};
+use crate::schema::{Enforceable, SchemaError, TextSpelling, reference};
 
 /// Blanks in JSON: one, or a new line with its indentation. Models would otherwise write endless blanks.
 const BLANKS: &str = r"\x20|\x0A[\x20\x09]{0,20}";
+
+/// The characters that may follow a backslash in texts with one spelling.
+const WITHOUT_U: &str = "nrbtf\\\"";
 
 /// The limits of llguidance. They keep a step of a hostile grammar within some tens of milliseconds, and its memory within some
 /// tens of megabytes.
@@ -128,16 +131,21 @@ impl GrammarText {
 
     /// A schema as a document for a `%json` rule of such a grammar.
     pub(crate) fn document_of(schema: Enforceable) -> Value {
-        document(json!({ "$ref": reference("", 0) }), schema.definitions_named(""))
+        let spelling = schema.spelling;
+        document(json!({ "$ref": reference("", 0) }), schema.definitions_named(""), spelling)
     }
 }
 
 /// A schema with its definitions and format options.
-fn document(root: Value, definitions: Map<String, Value>) -> Value {
+fn document(root: Value, definitions: Map<String, Value>, spelling: TextSpelling) -> Value {
     let options = JsonCompileOptions {
         whitespace_pattern: Some(BLANKS.to_owned()),
         // A grammar cannot enforce exactly one; where it matters, the finished answer is checked.
         coerce_one_of: true,
+        json_allowed_escapes: match spelling {
+            TextSpelling::Any => None,
+            TextSpelling::Unique => Some(WITHOUT_U.to_owned()),
+        },
         ..JsonCompileOptions::default()
     };
     let mut document = match root {

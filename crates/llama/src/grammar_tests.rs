@@ -126,6 +126,38 @@ fn a_name_that_is_repeated_or_spelled_otherwise_does_not_evade_the_schema() {
 }
 
 #[test]
+fn named_properties_beside_others_need_no_check_of_the_answer() {
+    let named = json!({"a": {"type": "integer"}, "tab\t": {"type": "null"}, "x\"\\y": {"const": "z"}});
+    let [typed, open] = [json!({"type": "string"}), json!(true)].map(|rest| {
+        json!({"type": "object", "properties": named, "required": ["a"], "additionalProperties": rest})
+    });
+    let merged = json!({"allOf": [
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+        {"type": "object", "properties": {"b": {"type": "null"}}},
+    ]});
+    for schema in [&typed, &open, &merged] {
+        assert!(Enforceable::read(schema).expect("a schema").checked.is_empty(), "{schema}");
+        for (other, is_right) in [
+            (r#""b":null"#, schema != &typed),
+            (r#""n":"grün \" \\ \n/""#, true),
+            (r#""a b":"x","a b":"y""#, true),
+            (r#""\u0061":"x""#, false),
+            (r#""\u0062":"x""#, false),
+            (r#""a":2"#, false),
+        ] {
+            let text = format!(r#"{{"a":1,{other}}}"#);
+            assert_eq!(takes(schema, &text), is_right, "{text} for {schema}");
+        }
+        holds(schema, 11, 60);
+    }
+    for other in [r#""tab\u0009":"x""#, r#""tab\t":"x""#, r#""x\u0022\\y":"x""#, r#""x\"\\y":"x""#] {
+        let text = format!(r#"{{"a":1,{other}}}"#);
+        assert!(!takes(&typed, &text), "{text}");
+    }
+    assert!(takes(&typed, r#"{"a":1,"tab\t":null,"x\"\\y":"z","tab":"x","x":"y"}"#));
+}
+
+#[test]
 fn a_text_may_follow_either_of_two_grammars() {
     let lark = |text: &str| {
         let text = GrammarText::of_lark(format!("start: {}", literal(text)));
@@ -186,6 +218,23 @@ fn patterns_are_enforced() {
     assert!(pattern("^(red|green)\\s[a-f]?$", "red a") && !pattern("^(red|green)\\s[a-f]?$", "blue a"));
     assert!(pattern("^(ab){2,3}$", "abab") && !pattern("^(ab){2,3}$", "ab"));
     assert!(pattern("[^x]", "y") && !pattern("^[^x]$", "x"));
+}
+
+#[test]
+fn a_pattern_without_quotes_or_backslashes_is_not_evaded_by_escaping_them() {
+    for (pattern, wrong, right) in [
+        ("^[^\"]*$", r#""a\"b""#, r#""a\\b""#),
+        ("^[^\\\\]*$", r#""a\\b""#, r#""a\"b""#),
+        ("^[^\\s]*$", r#""a\tb""#, r#""a\"b""#),
+        ("^.{3}$", r#""a\nb""#, r#""a\"b""#),
+        ("^[^\\.-z]*$", r#""\\""#, r#""!""#),
+        ("^[\\u0000-!]*$", r#""\"""#, r#"" !""#),
+        ("^\\P{P}*$", r#""a\"b""#, r#""ab""#),
+    ] {
+        let schema = json!({"type": "string", "pattern": pattern});
+        assert!(is_refused(&schema, wrong), "{wrong} for {schema}");
+        assert!(!is_refused(&schema, right), "{right} for {schema}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod backends;
 mod batch_plan;
 mod cache_entry;
+mod card_room;
 mod chat;
 mod chat_input;
 mod compute_units;
@@ -34,6 +35,7 @@ mod model_cache;
 mod model_memory;
 mod model_thread;
 mod options;
+mod placement;
 mod prefix_cache;
 mod prefix_store;
 mod prompt;
@@ -55,6 +57,7 @@ mod token_choice;
 mod tokens;
 mod tune;
 mod utf8;
+mod vector_context;
 mod worker;
 mod writer;
 

@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use hob_core::DeviceShare;
+
 /// How long a model continues while its memory is needed.
 const TURN_TIME: Duration = Duration::from_secs(10);
 
@@ -60,7 +62,7 @@ impl<M, W> LoadQueue<M, W> {
         self.groups.is_empty()
     }
 
-    /// Adds a request to the group of its model, or a group at the end.
+    /// Adds a request to the group of its model, or a group at the end. The newest request knows best what the model needs.
     pub(crate) fn enter(&mut self, request: Group<M, W>, pace: &Pace) -> Result<QueuePlace, QueueFull> {
         let waiting: usize = self.groups.iter().map(|group| group.waiters.len()).sum();
         let known = self.groups.iter().position(|group| group.id == request.id);
@@ -73,7 +75,11 @@ impl<M, W> LoadQueue<M, W> {
             return Err(QueueFull(wait));
         }
         match known {
-            Some(at) => self.groups[at].waiters.extend(request.waiters),
+            Some(at) => {
+                let group = &mut self.groups[at];
+                group.waiters.extend(request.waiters);
+                (group.model, group.bytes) = (request.model, request.bytes);
+            }
             None => self.groups.push_back(request),
         }
         Ok(QueuePlace { position: ahead + of_model + 1, wait })
@@ -134,15 +140,24 @@ impl Turn {
 }
 
 /// A model in memory.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Resident<'a> {
     pub(crate) id: &'a str,
+    /// Bytes of the main memory.
     pub(crate) bytes: u64,
+    /// Its part of each graphics card.
+    pub(crate) cards: &'a [DeviceShare],
     pub(crate) users: usize,
     pub(crate) last_used: Instant,
     pub(crate) loaded_at: Instant,
     pub(crate) load_time: Duration,
     pub(crate) turn: &'a Turn,
+}
+
+impl Resident<'_> {
+    fn end_of_pause(&self) -> Instant {
+        self.turn.end_of_pause(self.last_used, self.load_time)
+    }
 }
 
 /// How a model gets its memory.
@@ -154,32 +169,48 @@ pub(crate) enum Room {
     Later { closing: Vec<String>, recheck: Option<Instant> },
 }
 
-/// Finds memory for a model: idle models leave first, the least recently used ones before others; then those that were loaded
+impl Room {
+    /// When all of these have been unloaded.
+    pub(crate) fn without(residents: &[&Resident<'_>], now: Instant) -> Self {
+        let (mut leaving, mut closing, mut recheck) = (Vec::new(), Vec::new(), None::<Instant>);
+        for resident in residents {
+            let end = resident.end_of_pause();
+            if resident.users == 0 && end <= now {
+                leaving.push(resident.id.to_owned());
+                continue;
+            }
+            closing.push(resident.id.to_owned());
+            if resident.users == 0 {
+                recheck = Some(recheck.map_or(end, |earlier| earlier.min(end)));
+            }
+        }
+        if closing.is_empty() { Room::Now(leaving) } else { Room::Later { closing, recheck } }
+    }
+}
+
+/// The idle models in the order in which they leave: the least recently used ones first, and last those that are kept for the next
+/// request of their caller.
+pub(crate) fn idle_models<'a, 'b>(residents: &'b [Resident<'a>], now: Instant) -> Vec<&'b Resident<'a>> {
+    let mut idle: Vec<&Resident<'_>> = residents.iter().filter(|resident| resident.users == 0).collect();
+    idle.sort_by_key(|resident| (resident.end_of_pause() > now, resident.last_used));
+    idle
+}
+
+/// Finds main memory for a model: idle models leave first, the least recently used ones before others; then those that were loaded
 /// longest ago.
 pub(crate) fn make_room(residents: &[Resident<'_>], budget: u64, bytes: u64, now: Instant) -> Room {
     let mut used = residents.iter().fold(bytes, |sum, resident| sum.saturating_add(resident.bytes));
-    let pause = |resident: &Resident<'_>| resident.turn.end_of_pause(resident.last_used, resident.load_time);
-    let mut idle: Vec<&Resident<'_>> = residents.iter().filter(|resident| resident.users == 0).collect();
-    idle.sort_by_key(|resident| (pause(resident) > now, resident.last_used));
     let mut busy: Vec<&Resident<'_>> = residents.iter().filter(|resident| resident.users > 0).collect();
     busy.sort_by_key(|resident| resident.loaded_at);
-    let (mut leaving, mut closing, mut recheck) = (Vec::new(), Vec::new(), None::<Instant>);
-    for resident in idle.into_iter().chain(busy) {
+    let mut leaving = Vec::new();
+    for resident in idle_models(residents, now).into_iter().chain(busy) {
         if used <= budget {
             break;
         }
         used = used.saturating_sub(resident.bytes);
-        let end = pause(resident);
-        if resident.users == 0 && end <= now {
-            leaving.push(resident.id.to_owned());
-            continue;
-        }
-        closing.push(resident.id.to_owned());
-        if resident.users == 0 {
-            recheck = Some(recheck.map_or(end, |earlier| earlier.min(end)));
-        }
+        leaving.push(resident);
     }
-    if closing.is_empty() { Room::Now(leaving) } else { Room::Later { closing, recheck } }
+    Room::without(&leaving, now)
 }
 
 /// How fast this machine loads and answers, as measured. The latest measurements count most.
@@ -261,7 +292,7 @@ mod tests {
         turn: &'a Turn,
     ) -> Resident<'a> {
         let load_time = Duration::from_millis(100);
-        Resident { id, bytes: 10, users, last_used: used, loaded_at: loaded, load_time, turn }
+        Resident { id, bytes: 10, cards: &[], users, last_used: used, loaded_at: loaded, load_time, turn }
     }
 
     #[test]
@@ -280,6 +311,16 @@ mod tests {
         let order: Vec<(String, Vec<u32>)> =
             std::iter::from_fn(|| queue.pop()).map(|group| (group.id, group.waiters)).collect();
         assert_eq!(order, [("a".to_owned(), vec![1, 3]), ("b".to_owned(), vec![4])]);
+    }
+
+    #[test]
+    fn the_newest_request_says_what_its_model_needs() {
+        let (mut queue, pace) = (LoadQueue::new(10), Pace::default());
+        for (waiter, bytes) in [(1, 20), (2, 10)] {
+            queue.enter(Group { bytes, ..request("a", waiter) }, &pace).expect("room");
+        }
+        let group = queue.pop().expect("a group");
+        assert_eq!((group.bytes, group.waiters), (10, vec![1, 2]));
     }
 
     #[test]

@@ -24,9 +24,7 @@ use crate::log;
 use crate::media::{Projector, Senses, WHOLE_PICTURE};
 use crate::options::{FlashAttention, LlamaOptions};
 use crate::prefix_cache::Reuse;
-
-/// The longest text to embed.
-const MAX_EMBEDDED: u32 = 2048;
+use crate::vector_context::VectorContext;
 
 /// The most common beginning of reasoning.
 const THOUGHT_MARK: &str = "<think>";
@@ -39,9 +37,6 @@ const RANK_POOLING: &str = "4";
 
 /// The most threads that choose tokens. More would hardly be faster: waking them takes as long as the choices.
 const MAX_SAMPLING_THREADS: usize = 8;
-
-/// Short texts per batch.
-const EMBED_BATCH: usize = 64;
 
 /// The chat template.
 #[derive(Debug)]
@@ -115,7 +110,13 @@ impl LoadedModel {
         let header = stored.header.as_deref();
         let context_size = ContextSize::of(stored, options, offload.room);
         if let Some(trained) = stored.trained().filter(|trained| u64::from(context_size.context) > *trained) {
-            tracing::warn!(model = %name, context = context_size.context, trained, "the context is longer than the model was trained for");
+            tracing::warn!(
+                model = %name,
+                context = context_size.context,
+                trained,
+                "the context is longer than the model was trained for. Lower [engine.embedded] context if \
+                 answers are bad"
+            );
         }
         let template = choose_template(&model, name)?;
         let marks = control_marks(&model, template.marks().chain(COMMON_MARKS));
@@ -215,12 +216,12 @@ impl LoadedModel {
 
     /// The context to embed.
     pub(crate) fn embedding_context(&self) -> Result<LlamaContext<'_>, EngineError> {
-        let size = self.longest_embedded();
+        let VectorContext { tokens, texts } = self.vector_context();
         let params = LlamaContextParams::default()
-            .with_n_ctx(NonZeroU32::new(size))
-            .with_n_batch(size)
-            .with_n_ubatch(size)
-            .with_n_seq_max(u32::try_from(self.embedded_together()).unwrap_or(1))
+            .with_n_ctx(NonZeroU32::new(tokens))
+            .with_n_batch(tokens)
+            .with_n_ubatch(tokens)
+            .with_n_seq_max(u32::try_from(texts).unwrap_or(1))
             .with_kv_unified(true)
             .with_embeddings(true)
             .with_pooling_type(self.pooling)
@@ -230,17 +231,19 @@ impl LoadedModel {
         self.context(params)
     }
 
-    /// The number of texts in a batch.
-    pub(crate) fn embedded_together(&self) -> usize {
-        match self.reuse() {
-            Reuse::Prefixes => EMBED_BATCH,
+    /// The size of that context.
+    pub(crate) fn vector_context(&self) -> VectorContext {
+        let states = match self.reuse() {
+            Reuse::Prefixes => None,
             // Every sequence of such a model has its own memory.
-            Reuse::Nothing => self.parallel,
-        }
+            Reuse::Nothing => Some(self.parallel),
+        };
+        VectorContext::new(self.context_size.context, states)
     }
 
+    /// Tokens of the longest text to embed.
     pub(crate) fn longest_embedded(&self) -> u32 {
-        self.context_size.context.min(MAX_EMBEDDED)
+        self.vector_context().tokens
     }
 
     /// The vocabulary for grammars. Slow the first time; blocks.
@@ -407,14 +410,19 @@ fn choose_template(model: &LlamaModel, name: &str) -> Result<Template, EngineErr
     let usual = match read_template(model, &template, name) {
         Ok(usual) => usual,
         Err(error) => {
-            tracing::warn!(model = name, "{error}; using a template of llama.cpp instead");
+            tracing::warn!(model = name, "{error}; Hob uses a template of llama.cpp instead");
             return Ok(Template::BuiltIn(template));
         }
     };
     let tool_use = model.chat_template(Some("tool_use")).ok().and_then(|template| {
         let read = read_template(model, &template, name);
-        read.inspect_err(|error| tracing::warn!(model = name, "the template for tools is ignored: {error}"))
-            .ok()
+        read.inspect_err(|error| {
+            tracing::warn!(
+                model = name,
+                "the template for tools is not usable, so Hob uses the usual one: {error}"
+            )
+        })
+        .ok()
     });
     Ok(Template::Own { usual, tool_use })
 }

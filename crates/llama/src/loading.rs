@@ -7,21 +7,26 @@ use hob_models::tuned::file_to_load;
 use hob_models::{ModelFootprint, StoredModel};
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
+use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
 
 use crate::backends::backend;
 use crate::context_size::footprint;
-use crate::devices::{Card, LayerSizes, Offload, is_out_of_memory, room, usable_cards};
+use crate::devices::{Card, LayerSizes, Offload, have_room, is_out_of_memory, room, usable_cards};
 use crate::error::unusable;
 use crate::loaded_model::LoadedModel;
 use crate::log;
-use crate::options::LlamaOptions;
+use crate::model_memory::MemoryParts;
+use crate::options::{GpuLayers, LlamaOptions};
 use crate::resident;
+use crate::vector_context::embedding_footprint;
 
-/// Where a model would go, with the graphics cards as they are now.
+/// Where a model would go.
 #[derive(Debug)]
 pub(crate) struct LoadPlan {
     cards: Vec<Card>,
+    /// Layers that should be on the cards, the output among them.
+    wanted: u32,
     /// What a card has to hold.
     pub(crate) sizes: LayerSizes,
     pub(crate) offload: Offload,
@@ -30,11 +35,21 @@ pub(crate) struct LoadPlan {
 }
 
 impl LoadPlan {
-    /// `None` if its header cannot be read. Starts llama.cpp; blocks.
+    /// With the graphics cards as they are now. `None` if its header cannot be read. Starts llama.cpp; blocks.
     pub(crate) fn new(stored: &StoredModel, options: &LlamaOptions) -> Option<Self> {
+        Self::on(usable_cards(options.gpu_layers), stored, options)
+    }
+
+    /// With these graphics cards. Pure.
+    pub(crate) fn on(cards: Vec<Card>, stored: &StoredModel, options: &LlamaOptions) -> Option<Self> {
         let (needs, header) = (stored.needs()?, stored.header.as_deref()?);
-        let cards = usable_cards(options.gpu_layers);
-        let with = |room: u64| footprint(&needs, stored.trained(), options, room);
+        let with = |room: u64| {
+            let of_conversations = footprint(&needs, stored.trained(), options, room);
+            match header.is_embedding {
+                true => embedding_footprint(&needs, header, &of_conversations.plan),
+                false => of_conversations,
+            }
+        };
         let all = with(room(&cards)).at_most;
         // The footprint counts a projector as weights, but it is no part of a layer. It goes to a card as a whole.
         let projector = stored.projector.as_ref().map_or(0, |projector| projector.size);
@@ -43,8 +58,33 @@ impl LoadPlan {
         let sizes = LayerSizes::new(header, weights, all.kv_cache, buffers);
         let offload = Offload::plan(&sizes, &cards, options.gpu_layers);
         let footprint = with(offload.room);
-        Some(LoadPlan { cards, sizes, offload, footprint })
+        let wanted = match options.gpu_layers {
+            GpuLayers::Auto => sizes.all(),
+            GpuLayers::Count(count) => count.min(sizes.all()),
+        };
+        Some(LoadPlan { cards, wanted, sizes, offload, footprint })
     }
+
+    /// Whether the cards have room for all layers that should be there.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.offload.layers >= self.wanted && have_room(&self.cards, &self.offload.shares)
+    }
+
+    /// The memory that the model begins with.
+    pub(crate) fn at_start(&self) -> MemoryParts {
+        let on_cards = self.offload.bytes();
+        MemoryParts {
+            main: self.footprint.at_start.total().saturating_sub(on_cards),
+            cards: self.offload.shares.clone(),
+        }
+    }
+}
+
+/// Waits until a model may be loaded. With graphics cards, models are loaded one after the other, so that each finds the memory that
+/// the others have left. Hold the result until the model has all of its memory. Blocks.
+pub(crate) fn loading_turn(cards: &[Card]) -> Option<MutexGuard<'static, ()>> {
+    static TURN: Mutex<()> = Mutex::new(());
+    (!cards.is_empty()).then(|| TURN.lock())
 }
 
 impl LoadedModel {
@@ -83,7 +123,7 @@ impl LoadedModel {
                 layers = offload.layers,
                 next = smaller.layers,
                 %error,
-                "the graphics cards have too little memory for the layers; trying with fewer"
+                "the graphics cards have too little memory for the layers; Hob tries with fewer"
             );
             offload = smaller;
         }
@@ -151,5 +191,42 @@ impl From<LoadError> for EngineError {
         match error {
             LoadError::OutOfMemory(error) | LoadError::Other(error) => error,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use hob_core::ComputeDevice;
+
+    use super::*;
+
+    #[test]
+    fn models_are_loaded_onto_cards_one_after_the_other() {
+        let device = ComputeDevice {
+            name: "CUDA0".to_owned(),
+            description: "a card".to_owned(),
+            backend: "CUDA".to_owned(),
+            memory_total: 8 << 30,
+            memory_free: 8 << 30,
+        };
+        let cards = [Card { index: 0, device }];
+        let (sender, order) = mpsc::channel();
+        let first = loading_turn(&cards);
+        // The processor has no turns.
+        assert!(first.is_some() && loading_turn(&[]).is_none());
+        let second = thread::spawn({
+            let (cards, sender) = (cards.clone(), sender.clone());
+            move || {
+                let _turn = loading_turn(&cards);
+                sender.send("second").expect("a receiver");
+            }
+        });
+        sender.send("first").expect("a receiver");
+        drop(first);
+        second.join().expect("no panic");
+        assert_eq!(order.try_iter().collect::<Vec<_>>(), ["first", "second"]);
     }
 }

@@ -136,7 +136,10 @@ extern "C" fn on_abort(message: *const c_char) {
         unsafe { CStr::from_ptr(message) }.to_string_lossy()
     };
     let thread = std::thread::current();
-    tracing::error!(thread = thread.name().unwrap_or("unnamed"), "llama.cpp aborts the process: {message}");
+    tracing::error!(
+        thread = thread.name().unwrap_or("unnamed"),
+        "llama.cpp aborts Hob: {message}. Start Hob again, and report this bug with the lines above"
+    );
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 //! A model in use is never unloaded. Requests for models that do not fit wait in the queue of `load_queue`. All decisions are made
 //! under one lock; models are loaded and unloaded on their own threads. Knows nothing of requests.
 
+mod start_waiting;
+mod thread_owner;
+
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,23 +13,22 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use hob_core::{EngineError, RunningModel};
+use hob_core::{DeviceShare, EngineError, RunningModel};
 use hob_models::catalogue::tagged_id;
 use hob_models::{ModelDirectory, StoredModel, find_by_name};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use crate::cache_entry::Entry;
-use crate::devices::{room, usable_cards};
+use crate::card_room::without;
+use crate::devices::{Card, room, usable_cards};
 use crate::error::{KEY, busy, unusable};
-use crate::load_queue::{
-    Group, LoadQueue, Pace, QueueFull, QueuePlace, Resident, Room, Turn, make_room, seconds,
-};
+use crate::load_queue::{Group, LoadQueue, Pace, QueueFull, QueuePlace, seconds};
 use crate::loaded_model::LoadedModel;
 use crate::loading::LoadPlan;
-use crate::model_thread::{Handle, LoadedMemory, Loading, ModelThread, STACK, SharedThread, ThreadOwner};
-use crate::options::LlamaOptions;
-use crate::worker::GrowthNeed;
+use crate::model_thread::{Handle, Loading, ModelThread, SharedThread};
+use crate::options::{GpuLayers, LlamaOptions};
+use crate::placement::WaitingModel;
 
 /// How long a request waits for memory that other models use.
 const MEMORY_TIMEOUT: Duration = Duration::from_secs(300);
@@ -36,17 +38,37 @@ type Grant = Result<(Lease, watch::Receiver<Loading>), EngineError>;
 
 struct CacheState {
     entries: HashMap<String, Entry>,
-    queue: LoadQueue<StoredModel, oneshot::Sender<Grant>>,
-    /// The threads of models that were removed, which may not have freed their memory yet. The next model waits for them.
-    leaving: Vec<SharedThread>,
+    queue: LoadQueue<WaitingModel, oneshot::Sender<Grant>>,
+    /// The next model waits for them.
+    leaving: Vec<LeavingModel>,
+}
+
+/// A model that was removed, which may not have freed its memory yet.
+struct LeavingModel {
+    thread: SharedThread,
+    /// Its part of each graphics card.
+    cards: Vec<DeviceShare>,
 }
 
 impl CacheState {
     fn remove(&mut self, id: &str) -> Option<Entry> {
         let entry = self.entries.remove(id)?;
-        self.leaving.retain(|thread| !thread.has_ended());
-        self.leaving.push(entry.thread.clone());
+        self.leaving.retain(|model| !model.thread.has_ended());
+        let cards = if entry.is_loaded { entry.memory.cards.clone() } else { Vec::new() };
+        self.leaving.push(LeavingModel { thread: entry.thread.clone(), cards });
         Some(entry)
+    }
+
+    /// The cards as they would be without the models that are loaded. Those that are being loaded do not have their memory yet.
+    fn without_loaded(&self, cards: &[Card]) -> Vec<Card> {
+        let loaded = self.entries.values().filter(|entry| entry.is_loaded);
+        without(cards, loaded.flat_map(|entry| &entry.memory.cards))
+    }
+
+    /// The same also without the models that are being unloaded.
+    fn without_models(&self, cards: &[Card]) -> Vec<Card> {
+        let leaving = self.leaving.iter().filter(|model| !model.thread.has_ended());
+        without(&self.without_loaded(cards), leaving.flat_map(|model| &model.cards))
     }
 }
 
@@ -62,6 +84,8 @@ pub(crate) struct ModelCache {
     pace: Arc<Pace>,
     /// Models that were loaded so far.
     loads: AtomicU64,
+    /// The function that asks for the cards for models.
+    cards: fn(GpuLayers) -> Vec<Card>,
     /// The function that starts the thread of a model.
     spawn: fn(thread::Builder, ModelThread, watch::Sender<Loading>) -> io::Result<JoinHandle<()>>,
 }
@@ -107,6 +131,7 @@ impl ModelCache {
             card_memory: OnceLock::new(),
             pace: Arc::default(),
             loads: AtomicU64::new(0),
+            cards: usable_cards,
             spawn: |builder, thread, state| builder.spawn(move || thread.run(state)),
         })
     }
@@ -117,7 +142,7 @@ impl ModelCache {
 
     /// Bytes of graphics cards for models. The first call starts llama.cpp and blocks.
     pub(crate) fn card_memory(&self) -> u64 {
-        *self.card_memory.get_or_init(|| room(&usable_cards(self.options.gpu_layers)))
+        *self.card_memory.get_or_init(|| room(&(self.cards)(self.options.gpu_layers)))
     }
 
     /// Bytes for all models, in the memory and on graphics cards. Blocks as well.
@@ -228,10 +253,11 @@ impl ModelCache {
         let stored = self.find(id).await?;
         let (cache, model) = (Arc::clone(self), stored.clone());
         let needed = tokio::task::spawn_blocking(move || cache.needed(&model)).await;
-        let bytes = needed.map_err(|error| unusable(error.to_string()))??;
+        let (bytes, cards) = needed.map_err(|error| unusable(error.to_string()))??;
         let id = stored.id.clone();
         let (sender, mut receiver) = oneshot::channel();
-        let request = Group { id: id.clone(), model: stored, bytes, waiters: vec![sender] };
+        let model = WaitingModel { stored, cards };
+        let request = Group { id: id.clone(), model, bytes, waiters: vec![sender] };
         let place = self.state.lock().queue.enter(request, &self.pace).map_err(|QueueFull(wait)| {
             busy(format!("too many requests wait for the model '{id}'; try again later"), seconds(wait))
         })?;
@@ -266,15 +292,18 @@ impl ModelCache {
         Err(busy(message, seconds(place.wait)))
     }
 
-    /// The main memory of a model when it is loaded, if the limits allow its context. The graphics cards have the rest; they may
-    /// have room for more of it when its turn comes. Blocks.
-    fn needed(&self, stored: &StoredModel) -> Result<u64, EngineError> {
-        let plan = match stored.problem {
+    /// The main memory of a model when it is loaded, if the limits allow its context, and the graphics cards without the other models.
+    /// The cards have the rest; they may have room for more of it when its turn comes. Blocks.
+    fn needed(&self, stored: &StoredModel) -> Result<(u64, Vec<Card>), EngineError> {
+        if stored.problem.is_some() {
             // Loading it explains its problem.
-            Some(_) => None,
-            None => LoadPlan::new(stored, &self.options),
+            return Ok((0, Vec::new()));
+        }
+        let cards = (self.cards)(self.options.gpu_layers);
+        let Some(plan) = LoadPlan::on(cards.clone(), stored, &self.options) else {
+            return Ok((0, Vec::new()));
         };
-        let Some(LoadPlan { footprint, offload, .. }) = plan else { return Ok(0) };
+        let footprint = &plan.footprint;
         let least = if self.options.context.is_some() { footprint.memory } else { footprint.at_start };
         let (bytes, budget) = (least.total(), self.memory_budget());
         if bytes > budget {
@@ -286,7 +315,7 @@ impl ModelCache {
                 megabytes(budget)
             )));
         }
-        Ok(footprint.at_start.total().saturating_sub(offload.bytes()))
+        Ok((plan.at_start().main, self.state.lock().without_models(&cards)))
     }
 
     /// The files of a model.
@@ -304,182 +333,14 @@ impl ModelCache {
             available: names,
         })
     }
-
-    /// Starts the first models in the queue, as far as there is memory.
-    fn advance(self: &Arc<Self>) {
-        // Outside the lock, because a lease that is dropped locks again.
-        for (waiter, grant) in self.start_waiting() {
-            let _ = waiter.send(grant);
-        }
-    }
-
-    fn start_waiting(self: &Arc<Self>) -> Vec<(oneshot::Sender<Grant>, Grant)> {
-        let mut granted = Vec::new();
-        let mut next_check = None;
-        let mut state = self.state.lock();
-        let state = &mut *state;
-        state.queue.retain(|waiter| !waiter.is_closed());
-        state.entries.values_mut().filter(|_| state.queue.is_empty()).for_each(|entry| entry.turn.reopen());
-        let now = Instant::now();
-        while let Some(first) = state.queue.first() {
-            let is_current = |entry: &&Entry| entry.path == first.model.path && entry.path.exists();
-            let mut leaving = Vec::new();
-            if !state.entries.get(&first.id).is_some_and(|entry| is_current(&entry)) {
-                let residents: Vec<Resident<'_>> =
-                    state.entries.iter().map(|(id, entry)| entry.resident(id)).collect();
-                match make_room(&residents, self.options.memory_budget, first.bytes, now) {
-                    Room::Now(ids) => leaving = ids,
-                    Room::Later { closing, recheck } => {
-                        next_check = recheck;
-                        for id in closing {
-                            if let Some(entry) = state.entries.get_mut(&id) {
-                                entry.turn.close(now);
-                            }
-                        }
-                        break;
-                    }
-                }
-            }
-            let Some(group) = state.queue.pop() else { break };
-            leaving.iter().for_each(|id| drop(state.remove(id)));
-            let started = match state.entries.contains_key(&group.id) {
-                true => Ok(()),
-                false => self.spawn_thread(&group, state.leaving.clone()).map(|entry| {
-                    state.entries.insert(group.id.clone(), entry);
-                }),
-            };
-            let entry = state.entries.get_mut(&group.id);
-            match (started, entry) {
-                (Ok(()), Some(entry)) => {
-                    entry.turn.reopen();
-                    entry.users += group.waiters.len();
-                    let lease = || Ok((self.lease(&group.id, entry.number), entry.loading.clone()));
-                    granted.extend(group.waiters.into_iter().map(|waiter| (waiter, lease())));
-                }
-                (Err(error), _) => {
-                    // Not recorded, so that the next request tries again.
-                    tracing::error!(model = group.id, %error, "cannot start the thread of a model");
-                    let message = format!("cannot start a thread for the model '{}': {error}", group.id);
-                    granted.extend(group.waiters.into_iter().map(|waiter| (waiter, Err(busy(&*message, 1)))));
-                }
-                (Ok(()), None) => {}
-            }
-        }
-        self.recheck.send_if_modified(|recheck| std::mem::replace(recheck, next_check) != next_check);
-        granted
-    }
-
-    /// Starts loading a model, after the threads in `leaving` have ended.
-    fn spawn_thread(
-        self: &Arc<Self>,
-        group: &Group<StoredModel, oneshot::Sender<Grant>>,
-        leaving: Vec<SharedThread>,
-    ) -> io::Result<Entry> {
-        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let (sender, loading) = watch::channel(Loading::Pending);
-        let thread = ModelThread {
-            owner: Arc::<Self>::downgrade(self),
-            options: self.options.clone(),
-            stored: group.model.clone(),
-            number,
-            leaving,
-            pace: Arc::clone(&self.pace),
-        };
-        let builder = thread::Builder::new().name(format!("model {}", group.id)).stack_size(STACK);
-        let thread = (self.spawn)(builder, thread, sender)?;
-        self.loads.fetch_add(1, Ordering::Relaxed);
-        let now = Instant::now();
-        Ok(Entry {
-            number,
-            path: group.model.path.clone(),
-            bytes: group.bytes,
-            users: 0,
-            last_used: now,
-            loaded_at: now,
-            load_time: Duration::ZERO,
-            turn: Turn::default(),
-            loading,
-            thread: SharedThread::new(thread),
-        })
-    }
-}
-
-impl ThreadOwner for ModelCache {
-    /// A model was loaded.
-    fn has_loaded(&self, id: &str, number: u64, memory: LoadedMemory, took: Duration) {
-        let mut state = self.state.lock();
-        if let Some(entry) = state.entries.get_mut(id).filter(|entry| entry.number == number) {
-            entry.bytes = memory.main.unwrap_or(entry.bytes);
-            entry.load_time = took;
-            entry.last_used = Instant::now();
-            self.pace.loaded(entry.bytes.saturating_add(memory.cards), took);
-        }
-    }
-
-    /// Whether a model may use this much of the main memory. If it needs it now, idle models are unloaded for it.
-    fn resize(&self, id: &str, number: u64, bytes: u64, need: GrowthNeed) -> bool {
-        let leaving: Vec<Entry> = {
-            let mut state = self.state.lock();
-            if state.entries.get(id).is_none_or(|entry| entry.number != number) {
-                return true;
-            }
-            if bytes > self.options.memory_budget {
-                return false;
-            }
-            let others = state.entries.iter().filter(|(other, _)| *other != id);
-            let others: Vec<Resident<'_>> = others.map(|(id, entry)| entry.resident(id)).collect();
-            // An idle model that was just used leaves, too: this request cannot wait for anything else.
-            let later = Instant::now() + MEMORY_TIMEOUT;
-            let leaving = match make_room(&others, self.options.memory_budget, bytes, later) {
-                Room::Now(ids) if ids.is_empty() || need == GrowthNeed::Now => ids,
-                Room::Now(_) | Room::Later { .. } => return false,
-            };
-            if let Some(entry) = state.entries.get_mut(id) {
-                entry.bytes = bytes;
-            }
-            leaving.iter().filter_map(|id| state.remove(id)).collect()
-        };
-        for Entry { thread, loading, .. } in leaving {
-            drop(loading);
-            thread.join();
-        }
-        true
-    }
-
-    /// Removes a model, unless it is in use.
-    fn retire(self: Arc<Self>, id: &str, number: u64) -> bool {
-        let gone = {
-            let mut state = self.state.lock();
-            let gone = match state.entries.get(id) {
-                Some(entry) if entry.number == number => entry.users == 0,
-                _ => return true,
-            };
-            if gone {
-                drop(state.remove(id));
-            }
-            gone
-        };
-        self.advance();
-        gone
-    }
-
-    /// Removes a model, in use or not.
-    fn remove(self: Arc<Self>, id: &str, number: u64) {
-        {
-            let mut state = self.state.lock();
-            if state.entries.get(id).is_some_and(|entry| entry.number == number) {
-                drop(state.remove(id));
-            }
-        }
-        self.advance();
-    }
 }
 
 impl Drop for ModelCache {
     /// Waits for the threads: a process must not end while llama.cpp computes.
     fn drop(&mut self) {
         let state = self.state.get_mut();
-        let mut threads = std::mem::take(&mut state.leaving);
+        let leaving = std::mem::take(&mut state.leaving).into_iter();
+        let mut threads: Vec<SharedThread> = leaving.map(|model| model.thread).collect();
         // A thread ends with the last sender of orders, which is in its entry.
         threads.extend(std::mem::take(&mut state.entries).into_values().map(|entry| entry.thread));
         // The last owner can be such a thread. The others may wait for its end, so that it does not wait for theirs.
@@ -488,8 +349,6 @@ impl Drop for ModelCache {
         }
     }
 }
-
-static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// In units of 2^20, as the commands show sizes.
 fn megabytes(bytes: u64) -> String {

@@ -1,8 +1,14 @@
-//! The models in memory when a thread cannot start, or takes long to end.
+//! The models in memory when a thread cannot start, or takes long to end, and on graphics cards that this machine need not have.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use hob_core::ComputeDevice;
+
 use super::*;
+use crate::model_memory::MemoryParts;
+use crate::model_thread::ThreadOwner;
+use crate::worker::GrowthNeed;
 
 #[tokio::test]
 async fn a_model_whose_thread_could_not_start_is_tried_again() {
@@ -59,4 +65,146 @@ async fn a_model_is_loaded_after_all_that_were_removed_have_freed_their_memory()
     MAY_END.store(true, Ordering::Relaxed);
     unloading.await.expect("no panic").expect("unloaded");
     assert_eq!(*WAITED_FOR.lock(), [0, 1, 2]);
+}
+
+const GB: u64 = 1 << 30;
+
+/// What stays free of a card of 8 GB.
+const RESERVE: u64 = GB / 2;
+
+/// A card with so much free memory.
+fn card(free: u64) -> Card {
+    let device = ComputeDevice {
+        name: "CUDA0".to_owned(),
+        description: "a card".to_owned(),
+        backend: "CUDA".to_owned(),
+        memory_total: 8 * GB,
+        memory_free: free,
+    };
+    Card { index: 0, device }
+}
+
+/// A cache with the model of the tests under these names. Its models get no threads that load them: a test says when they are loaded,
+/// and what the card has then.
+fn cache_with_card(
+    names: &[&str],
+    cards: fn(GpuLayers) -> Vec<Card>,
+) -> (tempfile::TempDir, Arc<ModelCache>) {
+    let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
+    let dir = tempfile::TempDir::new().expect("a directory");
+    for name in names {
+        std::fs::copy(Path::new(&file), dir.path().join(format!("{name}.gguf"))).expect("a copy");
+    }
+    let options = LlamaOptions { context: Some(1024), parallel: Some(1), ..LlamaOptions::new(dir.path()) };
+    let mut cache = ModelCache::new(LlamaOptions { memory_budget: 8 * GB, ..options });
+    let own = Arc::get_mut(&mut cache).expect("the only owner");
+    own.cards = cards;
+    own.spawn = |builder, _, state| builder.spawn(move || drop(state));
+    (dir, cache)
+}
+
+/// Loads a model, with the memory that was planned for it.
+async fn load(cache: &Arc<ModelCache>, id: &str) -> (Lease, MemoryParts) {
+    let ((lease, _), _) = cache.load(id).await.expect("it is being loaded");
+    let planned = cache.state.lock().entries[id].memory.clone();
+    cache.has_loaded(id, lease.number, Some(planned.clone()), Duration::from_millis(1));
+    (lease, planned)
+}
+
+#[tokio::test]
+async fn an_idle_model_leaves_the_card_for_the_next_one_and_one_in_use_does_not() {
+    static FREE: AtomicU64 = AtomicU64::new(8 * GB);
+    let (_dir, cache) = cache_with_card(&["a", "b"], |_| vec![card(FREE.load(Ordering::Relaxed))]);
+    let (in_use, a) = load(&cache, "a").await;
+    let size = a.on_cards();
+    // There is room for one and a half of them.
+    FREE.store(RESERVE + size / 2, Ordering::Relaxed);
+    let (other, b) = load(&cache, "b").await;
+    assert_eq!(cache.loaded(), ["a", "b"]);
+    assert!(b.on_cards() < size, "{b:?}");
+    drop(other);
+    cache.unload("b").await.expect("not in use");
+    drop(in_use);
+    let (_, b) = load(&cache, "b").await;
+    assert_eq!((cache.loaded(), b), (vec!["b".to_owned()], a));
+    let vram: Vec<Option<u64>> = cache.running().into_iter().map(|model| model.size_vram).collect();
+    assert_eq!(vram, [Some(size)]);
+}
+
+#[tokio::test]
+async fn a_model_that_is_being_loaded_has_its_place_on_the_card() {
+    static FREE: AtomicU64 = AtomicU64::new(8 * GB);
+    let (_dir, cache) = cache_with_card(&["a", "b"], |_| vec![card(FREE.load(Ordering::Relaxed))]);
+    let stored = cache.find("a").await.expect("the model");
+    let whole = LoadPlan::on(vec![card(8 * GB)], &stored, &cache.options).expect("a header").at_start();
+    // There is room for one and a half of them, and the first one does not have its memory yet.
+    FREE.store(RESERVE + whole.on_cards() / 2 * 3, Ordering::Relaxed);
+    let _first = cache.load("a").await.expect("it is being loaded");
+    let _second = cache.load("b").await.expect("it is being loaded");
+    let running = cache.running();
+    assert_eq!(running[0].devices, whole.cards);
+    assert!(running[1].size_vram < Some(whole.on_cards()), "{running:?}");
+}
+
+#[tokio::test]
+async fn memory_for_vectors_beside_answers_is_found_and_counted_on_the_card() {
+    static FREE: AtomicU64 = AtomicU64::new(8 * GB);
+    let (_dir, cache) = cache_with_card(&["a", "b"], |_| vec![card(FREE.load(Ordering::Relaxed))]);
+    let (answers, a) = load(&cache, "a").await;
+    let (other, b) = load(&cache, "b").await;
+    let more = b.on_cards();
+    // The card is nearly full.
+    FREE.store(RESERVE + more - 1, Ordering::Relaxed);
+    let cards: Vec<DeviceShare> =
+        a.cards.iter().map(|share| DeviceShare { bytes: share.bytes + more, ..share.clone() }).collect();
+    let with_vectors = MemoryParts { main: a.main, cards };
+    let resize = |wanted: &MemoryParts, need| cache.resize("a", answers.number, wanted.clone(), need);
+    // The other one is in use, then idle.
+    assert!(!resize(&with_vectors, GrowthNeed::Now));
+    drop(other);
+    assert!(!resize(&with_vectors, GrowthNeed::Later));
+    assert_eq!((cache.running()[0].size_vram, cache.loaded().len()), (Some(a.on_cards()), 2));
+    assert!(resize(&with_vectors, GrowthNeed::Now));
+    assert_eq!((cache.running()[0].size_vram, cache.loaded().len()), (Some(a.on_cards() + more), 1));
+    // Nothing must be found to give memory back.
+    FREE.store(0, Ordering::Relaxed);
+    assert!(resize(&a, GrowthNeed::Later));
+    assert_eq!(cache.running()[0].size_vram, Some(a.on_cards()));
+}
+
+#[tokio::test]
+async fn memory_is_given_back_also_beyond_the_limit() {
+    let (_dir, cache) = cache_with_card(&["a"], |_| vec![card(8 * GB)]);
+    let (lease, planned) = load(&cache, "a").await;
+    // With fewer layers on the card than planned, for example.
+    let with = |main| MemoryParts { main, ..planned.clone() };
+    cache.has_loaded("a", lease.number, Some(with(10 * GB)), Duration::from_millis(1));
+    let resize = |main| cache.resize("a", lease.number, with(main), GrowthNeed::Now);
+    assert_eq!([resize(11 * GB), resize(9 * GB), resize(8 * GB)], [false, true, true]);
+    assert_eq!(cache.running()[0].size, Some(8 * GB + planned.on_cards()));
+}
+
+#[tokio::test]
+async fn a_model_that_is_being_unloaded_does_not_count_on_the_card() {
+    static FREE: AtomicU64 = AtomicU64::new(8 * GB);
+    static MAY_END: AtomicBool = AtomicBool::new(false);
+    let (_dir, mut cache) = cache_with_card(&["a", "b"], |_| vec![card(FREE.load(Ordering::Relaxed))]);
+    Arc::get_mut(&mut cache).expect("the only owner").spawn = |builder, _, _| {
+        builder.spawn(|| {
+            while !MAY_END.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        })
+    };
+    let (_lease, a) = load(&cache, "a").await;
+    FREE.store(RESERVE, Ordering::Relaxed);
+    let removed = cache.state.lock().remove("a").expect("it is loaded");
+    // The card is still full, but the thread of the next one waits until it is not.
+    let (_lease, b) = load(&cache, "b").await;
+    assert_eq!(b, a);
+    MAY_END.store(true, Ordering::Relaxed);
+    removed.thread.join();
+    let stored = cache.find("b").await.expect("the model");
+    cache.state.lock().entries.clear();
+    assert_eq!(cache.needed(&stored).expect("within the limit").1, [card(RESERVE)]);
 }

@@ -1,39 +1,60 @@
-//! The memory of a loaded model, as the limit for all models counts it.
+//! The memory of a loaded model, as the limits for all models count it.
 
 use std::sync::atomic::Ordering;
 
-use hob_models::{ContextShape, KvPrecision, MemoryEstimate};
+use hob_core::DeviceShare;
+use hob_models::{ContextShape, MemoryEstimate};
 
 use crate::loaded_model::LoadedModel;
+
+/// The memory of a model, in its parts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct MemoryParts {
+    /// Bytes of the main memory.
+    pub(crate) main: u64,
+    /// The part on each graphics card.
+    pub(crate) cards: Vec<DeviceShare>,
+}
+
+impl MemoryParts {
+    /// Bytes on all cards.
+    pub(crate) fn on_cards(&self) -> u64 {
+        self.cards.iter().fold(0, |sum, share| sum.saturating_add(share.bytes))
+    }
+
+    /// Bytes of all parts.
+    pub(crate) fn total(&self) -> u64 {
+        self.main.saturating_add(self.on_cards())
+    }
+}
 
 impl LoadedModel {
     /// The memory of the model with this many cells, on graphics cards or not.
     pub(crate) fn memory(&self, cells: u32) -> Option<MemoryEstimate> {
-        let batch = match self.embeds_only {
-            true => self.longest_embedded().into(),
-            false => self.batch() as u64,
-        };
-        let slots = if self.embeds_only { self.embedded_together() } else { self.parallel } as u64;
-        let shape = ContextShape { cells: cells.into(), slots, batch, kv: self.kv };
-        self.needs.map(|needs| needs.estimate(shape))
+        let needs = self.needs?;
+        if self.embeds_only {
+            return Some(self.vector_context().memory(&needs));
+        }
+        let (slots, batch) = (self.parallel as u64, self.batch() as u64);
+        Some(needs.estimate(ContextShape { cells: cells.into(), slots, batch, kv: self.kv }))
     }
 
-    /// The part of it that is in the main memory, with the second context of a model that also embeds.
-    pub(crate) fn main_memory(&self, cells: u32) -> Option<u64> {
-        let memory = self.memory(cells)?.total().saturating_sub(self.offload.bytes());
-        let second = match self.embeds_too.load(Ordering::Relaxed) && !self.offload.is_whole {
-            true => self.second_context().map_or(0, |second| second.kv_cache.saturating_add(second.compute)),
-            false => 0,
-        };
-        Some(memory.saturating_add(second))
+    /// The parts of it, with the second context of a model that also embeds. `None` if its needs are unknown; no part of such a model
+    /// is on a card.
+    pub(crate) fn used_memory(&self, cells: u32) -> Option<MemoryParts> {
+        let all = self.memory(cells)?.total();
+        let second = if self.embeds_too.load(Ordering::Relaxed) { self.second_context() } else { None };
+        let (kv_cache, compute) = second.map_or((0, 0), |second| (second.kv_cache, second.compute));
+        let first = all.saturating_sub(self.offload.bytes());
+        Some(MemoryParts {
+            main: first.saturating_add(self.offload.context_beside_cards(kv_cache, compute)),
+            cards: self.offload.shares_with_context(kv_cache, compute),
+        })
     }
 
-    /// The context in which a model that generates embeds. It computes the scores of all words for every token of a text.
+    /// The context in which a model that generates embeds.
     fn second_context(&self) -> Option<MemoryEstimate> {
-        let tokens = self.longest_embedded().into();
-        let slots = self.embedded_together() as u64;
-        let shape = ContextShape { cells: tokens, slots, batch: tokens, kv: KvPrecision::F16 };
-        self.needs.map(|needs| needs.estimate(shape))
+        self.needs.map(|needs| self.vector_context().memory(&needs))
     }
 }
 

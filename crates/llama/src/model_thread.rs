@@ -12,9 +12,13 @@ use hob_models::tuned::file_to_load;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
+use crate::devices::usable_cards;
+use crate::embed::Embedder;
 use crate::error::plain_message;
 use crate::load_queue::Pace;
 use crate::loaded_model::LoadedModel;
+use crate::loading::loading_turn;
+use crate::model_memory::MemoryParts;
 use crate::options::LlamaOptions;
 use crate::prefix_store::{PrefixStore, StateIdentity};
 use crate::saved_prompts::SavedPrompts;
@@ -42,22 +46,13 @@ pub(crate) enum Loading {
     Failed(String),
 }
 
-/// What a model uses after it was loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LoadedMemory {
-    /// Bytes of the main memory, if they are known.
-    pub(crate) main: Option<u64>,
-    /// Bytes on graphics cards.
-    pub(crate) cards: u64,
-}
-
 /// What owns the threads of models. A number distinguishes the loadings of a model.
 pub(crate) trait ThreadOwner: Send + Sync {
-    /// A model was loaded.
-    fn has_loaded(&self, id: &str, number: u64, memory: LoadedMemory, took: Duration);
+    /// A model was loaded, and uses this memory if that is known.
+    fn has_loaded(&self, id: &str, number: u64, memory: Option<MemoryParts>, took: Duration);
 
-    /// Whether a model may use this much of the main memory. If it needs it now, idle models are unloaded for it.
-    fn resize(&self, id: &str, number: u64, bytes: u64, need: GrowthNeed) -> bool;
+    /// Whether a model may use this much memory. If it needs it now, idle models are unloaded for it.
+    fn resize(&self, id: &str, number: u64, wanted: MemoryParts, need: GrowthNeed) -> bool;
 
     /// Removes a model, unless it is in use.
     fn retire(self: Arc<Self>, id: &str, number: u64) -> bool;
@@ -138,14 +133,20 @@ impl ModelThread {
     /// the last sender.
     fn serve(&self, state: &mut Option<watch::Sender<Loading>>) -> Result<(), EngineError> {
         let id = &self.stored.id;
+        let turn = loading_turn(&usable_cards(self.options.gpu_layers));
+        if state.as_ref().is_some_and(watch::Sender::is_closed) {
+            // It was removed while it waited.
+            return Ok(());
+        }
         let started = Instant::now();
         let loaded = Arc::new(LoadedModel::load(&self.stored, &self.options)?);
         let mut worker = Worker::new(&loaded, self.parts(&loaded))?;
+        let mut embedder = Embedder::new(&loaded)?;
         if let Some(owner) = self.owner.upgrade() {
-            let main = loaded.main_memory(loaded.first_cells());
-            let memory = LoadedMemory { main, cards: loaded.offload.bytes() };
+            let memory = loaded.used_memory(loaded.first_cells());
             owner.has_loaded(id, self.number, memory, started.elapsed());
         }
+        drop(turn);
         let (milliseconds, layers) = (started.elapsed().as_millis(), loaded.offload.layers);
         match layers {
             0 => tracing::info!(model = %id, milliseconds, "model loaded"),
@@ -165,7 +166,7 @@ impl ModelThread {
             state.send_replace(Loading::Ready(handle));
         }
         let keep_alive = self.options.keep_alive.max(Duration::from_millis(10));
-        serve(&loaded, &receiver, &mut worker, |idle_for| self.when_idle(idle_for, keep_alive));
+        serve(&receiver, &mut worker, &mut embedder, |idle_for| self.when_idle(idle_for, keep_alive));
         worker.save_prompts();
         tracing::info!(model = %id, "model unloaded");
         Ok(())
@@ -175,10 +176,10 @@ impl ModelThread {
     fn parts<'model>(&self, loaded: &'model LoadedModel) -> WorkerParts<'model> {
         let (owner, id, number) = (self.owner.clone(), self.stored.id.clone(), self.number);
         let claim = move |cells: u32, need: GrowthNeed| {
-            let (Some(owner), Some(bytes)) = (owner.upgrade(), loaded.main_memory(cells)) else {
+            let (Some(owner), Some(wanted)) = (owner.upgrade(), loaded.used_memory(cells)) else {
                 return true;
             };
-            owner.resize(&id, number, bytes, need)
+            owner.resize(&id, number, wanted, need)
         };
         let file = file_to_load(&self.stored.path);
         let store = self.options.prefix_store.as_ref();
@@ -197,5 +198,68 @@ impl ModelThread {
         let retired = self.owner.upgrade().is_none_or(|owner| owner.retire(&self.stored.id, self.number));
         // A model with a new request, whose order has not arrived yet, stays.
         if retired { Idle::Leave } else { Idle::Wait(keep_alive) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use hob_models::ModelDirectory;
+
+    use super::*;
+    use crate::options::GpuLayers;
+
+    /// Counts the models that were loaded.
+    #[derive(Default)]
+    struct LoadCounter(Mutex<usize>);
+
+    impl ThreadOwner for LoadCounter {
+        fn has_loaded(&self, _: &str, _: u64, _: Option<MemoryParts>, _: Duration) {
+            *self.0.lock() += 1;
+        }
+
+        fn resize(&self, _: &str, _: u64, _: MemoryParts, _: GrowthNeed) -> bool {
+            true
+        }
+
+        fn retire(self: Arc<Self>, _: &str, _: u64) -> bool {
+            true
+        }
+
+        fn remove(self: Arc<Self>, _: &str, _: u64) {}
+    }
+
+    #[test]
+    fn a_model_that_was_removed_before_its_turn_is_not_loaded() {
+        let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
+        let file = Path::new(&file);
+        let directory = file.parent().expect("a directory");
+        let id = file.file_stem().and_then(|stem| stem.to_str()).expect("a name");
+        let stored = ModelDirectory::new(directory).find(id).expect("a list").expect("the model");
+        let counter = Arc::new(LoadCounter::default());
+        let load = |state: watch::Sender<Loading>| {
+            let options = LlamaOptions {
+                context: Some(256),
+                threads: 1,
+                gpu_layers: GpuLayers::Count(0),
+                keep_alive: Duration::ZERO,
+                ..LlamaOptions::new(directory)
+            };
+            let thread = ModelThread {
+                owner: Arc::<LoadCounter>::downgrade(&counter),
+                options,
+                stored: stored.clone(),
+                number: 0,
+                pace: Arc::default(),
+                leaving: Vec::new(),
+            };
+            thread.run(state);
+            *counter.0.lock()
+        };
+        let (removed, _) = watch::channel(Loading::Pending);
+        assert_eq!(load(removed), 0);
+        let (wanted, _waiting) = watch::channel(Loading::Pending);
+        assert_eq!(load(wanted), 1);
     }
 }

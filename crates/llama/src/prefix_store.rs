@@ -122,7 +122,12 @@ impl PrefixStore {
             return;
         }
         if let Err(error) = self.try_save(tokens, state, bytes) {
-            tracing::warn!(directory = %self.directory.display(), %error, "cannot save a prompt for the next start");
+            tracing::warn!(
+                directory = %self.directory.display(),
+                %error,
+                "a prompt is not saved for the next start. Let Hob write to the directory, or set \
+                 [engine.embedded] prefix_cache_mb = 0"
+            );
         }
     }
 
@@ -252,7 +257,7 @@ fn discard(path: &Path, error: &io::Error) {
     if error.kind() == io::ErrorKind::NotFound {
         return;
     }
-    tracing::warn!(file = %path.display(), %error, "a saved prompt is damaged and is deleted");
+    tracing::warn!(file = %path.display(), %error, "a saved prompt is damaged; Hob deletes it");
     let _ = fs::remove_file(path);
 }
 

@@ -140,7 +140,11 @@ impl SamplingThreads {
                     self.parts.push(sender);
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot start a thread to choose tokens; fewer threads choose them");
+                    tracing::warn!(
+                        %error,
+                        "no further thread can be started to choose tokens, so answers are slower. Raise the \
+                         limit on threads (ulimit -u, or TasksMax= in the unit)"
+                    );
                     self.limit = self.threads.len() + 1;
                     return;
                 }

@@ -390,7 +390,12 @@ impl Sequence {
 
     /// Reports a broken answer, which ends all answers to the request.
     pub(crate) fn break_off(&self, broken: &Broken, model: &str) {
-        let warn = || tracing::warn!(model, "an answer is interrupted: {broken}");
+        let warn = || {
+            tracing::warn!(
+                model,
+                "an answer is interrupted: {broken}. The caller gets an error; try another model if this repeats"
+            )
+        };
         self.shared.log_scope.clone().run(warn);
         let _ = self.shared.output.try_send(Err(interrupted(broken.to_string())));
     }

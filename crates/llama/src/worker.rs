@@ -53,17 +53,16 @@ pub(crate) enum Idle {
 
 /// Serves orders until the last sender is dropped, or until `idle` ends it. `idle` gets the time since the last order.
 pub(crate) fn serve(
-    loaded: &LoadedModel,
     orders: &Receiver<Order>,
     worker: &mut Worker<'_>,
+    embedder: &mut Embedder<'_>,
     mut idle: impl FnMut(Duration) -> Idle,
 ) {
-    let mut embedder = Embedder::new(loaded);
     let mut last_used = Instant::now();
     loop {
         if worker.is_idle() && embedder.is_idle() && worker.warming.is_some() {
             match orders.try_recv() {
-                Ok(order) => worker.take(order, &mut embedder),
+                Ok(order) => worker.take(order, embedder),
                 Err(TryRecvError::Empty) => {
                     worker.warm();
                     last_used = Instant::now();
@@ -74,13 +73,13 @@ pub(crate) fn serve(
         } else if worker.is_idle() && embedder.is_idle() {
             let Idle::Wait(wait) = idle(last_used.elapsed()) else { return };
             match orders.recv_timeout(wait) {
-                Ok(order) => worker.take(order, &mut embedder),
+                Ok(order) => worker.take(order, embedder),
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
         while let Ok(order) = orders.try_recv() {
-            worker.take(order, &mut embedder);
+            worker.take(order, embedder);
         }
         worker.drop_cancelled();
         worker.admit();
@@ -93,13 +92,16 @@ pub(crate) fn serve(
                     busy(
                         format!(
                             "not enough memory for vectors of '{}' now; try again later, or use an embedding model",
-                            loaded.id
+                            worker.loaded.id
                         ),
                         RETRY_AFTER,
                     )
                 });
             } else {
                 embedder.step();
+                if !embedder.has_context() {
+                    worker.release_vectors();
+                }
             }
         }
         last_used = Instant::now();
@@ -127,7 +129,7 @@ pub(crate) struct Worker<'model> {
     /// A size that could not be allocated, and the number of sequences then.
     refused: Option<(usize, usize)>,
     picture_turn: usize,
-    /// Asks for the main memory of the model with this many cells.
+    /// Asks for the memory of the model with this many cells.
     claim: Box<dyn FnMut(u32, GrowthNeed) -> bool + 'model>,
     saved: SavedPrompts,
 }
@@ -385,7 +387,13 @@ impl<'model> Worker<'model> {
 
     /// A batch failed: every sequence in it fails, and the memory is cleared.
     fn fail_all(&mut self, error: impl Display) {
-        tracing::error!(model = %self.loaded.id, %error, sequences = self.alive.len(), "a step of the model failed");
+        tracing::error!(
+            model = %self.loaded.id,
+            %error,
+            sequences = self.alive.len(),
+            "a step of the model failed, and its answers end with an error. Lower [engine.embedded] context \
+             or parallel if memory is short"
+        );
         for mut sequence in self.alive.drain(..) {
             sequence.send_text(self.loaded);
             self.slots.release(sequence.slot);

@@ -193,8 +193,13 @@ pub(crate) struct AnswerStart {
 
 impl Details {
     fn is_in_thought(&self, prompt: &str) -> bool {
-        let opening = self.thinking_start.trim();
-        !opening.is_empty() && prompt.trim_end().ends_with(opening)
+        let (opening, prompt) = (self.thinking_start.trim(), prompt.trim_end());
+        if opening.is_empty() {
+            // Without a mark that begins it, every answer begins with a thought, unless the prompt ends it.
+            return !self.thinking_ends.is_empty()
+                && !self.thinking_ends.iter().any(|end| prompt.ends_with(end.trim()));
+        }
+        prompt.ends_with(opening)
     }
 }
 
@@ -243,21 +248,21 @@ mod tests {
 
     use super::*;
 
-    fn format(prompt: &str, ends: &[&str]) -> AnswerFormat {
+    fn format(prompt: &str, start: &str, ends: &[&str]) -> AnswerFormat {
         let details = json!({"format": 0, "generation_prompt": "", "parser": "", "grammar": "", "triggers": [], "preserved_tokens": ["<a>", "<think>"], "stops": [],
-            "thinks": true, "thinking_start": "<think>", "thinking_ends": ends});
+            "thinks": true, "thinking_start": start, "thinking_ends": ends});
         AnswerFormat::read(&details.to_string(), prompt).expect("details")
     }
 
     #[test]
     fn the_answer_starts_after_the_thought() {
         let at = |mark, text| Some(AnswerStart { mark, text });
-        let begun = format("user: hi<think>\n", &["</think>", "<call>"]);
+        let begun = format("user: hi<think>\n", "<think>", &["</think>", "<call>"]);
         assert!(begun.is_in_thought());
         assert_eq!(begun.answer_start("hm"), None);
         assert_eq!(begun.answer_start("hm</think>yes"), at(2, 10));
         assert_eq!(begun.answer_start("hm<call></think>"), at(2, 8));
-        let open = format("user: hi", &["</think>"]);
+        let open = format("user: hi", "<think>", &["</think>"]);
         assert_eq!(open.answer_start("\n<thi"), None);
         assert_eq!(open.answer_start("<think>a</think>"), at(8, 16));
         assert_eq!(open.answer_start("yes <think>"), at(0, 0));
@@ -270,8 +275,18 @@ mod tests {
     }
 
     #[test]
+    fn without_a_mark_that_begins_it_the_answer_begins_with_the_thought() {
+        let unmarked = format("user: hi", "", &["[FINAL]"]);
+        assert!(unmarked.is_in_thought() && unmarked.is_thought(""));
+        assert_eq!(unmarked.answer_start("hm"), None);
+        assert_eq!(unmarked.answer_start("hm[FINAL]yes"), Some(AnswerStart { mark: 2, text: 9 }));
+        assert!(!format("user: hi[FINAL]\n", "", &["[FINAL]"]).is_in_thought());
+        assert!(!format("user: hi", "", &[]).is_in_thought());
+    }
+
+    #[test]
     fn a_mark_is_listed_once() {
-        let marks: Vec<String> = format("", &["</think>"]).marks().map(str::to_owned).collect();
+        let marks: Vec<String> = format("", "<think>", &["</think>"]).marks().map(str::to_owned).collect();
         assert_eq!(marks, ["<a>", "<think>", "</think>"]);
     }
 }

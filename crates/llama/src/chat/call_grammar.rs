@@ -4,7 +4,7 @@
 //! terminals, as large as possible: a terminal is matched as a whole, so text that ends at a mark is found exactly. Schemas are
 //! enforced by the grammar engine itself.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use serde::Deserialize;
@@ -124,7 +124,7 @@ impl SchemaPlace {
         if self.pointer.is_empty() {
             return Enforceable::any_object();
         }
-        Enforceable { definitions: vec![Value::Object(Map::new())], checked: BTreeSet::new() }
+        Enforceable::unchecked(Value::Object(Map::new()))
     }
 }
 

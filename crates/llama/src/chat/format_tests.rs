@@ -1,6 +1,8 @@
-//! Every format that llama.cpp's chat layer knows: calls, several calls, reasoning and words before a call, cut off anywhere, and
-//! streamed in every split. `tests/formats` has a small template and answers for each.
+//! Every format that llama.cpp's chat layer knows: words, a call, several calls, reasoning or words before a call, all of them cut off
+//! anywhere, and streamed in every split; and the grammar of its calls. `tests/formats` has a file for each format: a small template,
+//! what it stands for in llama.cpp, and the answer of each case, or under `no CASE` why the format cannot express it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,39 +15,90 @@ use super::{
 use crate::grammar::{Grammar, Spelling, Vocabulary};
 use crate::sampler::TokenCandidate;
 
-/// An example file: its sections by name.
+/// The answers of a format. Each is also cut off and split at every place.
+const CASES: [&str; 6] =
+    ["words", "reasoning and words", "call", "calls", "reasoning and call", "words and call"];
+
+/// Template files and special cases of llama.cpp that have no example, and why.
+const WITHOUT_EXAMPLE: [(&str, &str); 7] = [
+    ("Bailing V3", "The models have the marks of Ling 3, whose parser comes first."),
+    ("CohereForAI-c4ai-command-r7b-12-2024-default.jinja", "Its variant for tools has an example."),
+    ("CohereForAI-c4ai-command-r7b-12-2024-rag.jinja", "Its variant for tools has an example."),
+    ("Granite 3.3", "Its template lists tools and writes no calls, so Hob asks for its own format."),
+    ("Solar Open", "llama.cpp takes the id of a call for a part of its mark, and reads no calls."),
+    ("google-gemma-2-2b-it.jinja", "It has no tools, so Hob asks for its own format."),
+    ("microsoft-Phi-3.5-mini-instruct.jinja", "It has no tools, so Hob asks for its own format."),
+];
+
+/// An example file.
 struct Example {
     name: String,
-    template: ChatTemplate,
+    /// The source of the template.
+    template: String,
+    /// Template files of llama.cpp with this format, and special cases in its sources for them.
+    stands_for: Vec<String>,
     answers: Vec<(String, String)>,
+    /// Cases that the format cannot express, and why. `reasoning` is both cases that begin so.
+    reasons: Vec<(String, String)>,
 }
 
 fn examples() -> Vec<Example> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats");
-    let mut paths: Vec<_> =
-        fs::read_dir(directory).expect("examples").map(|entry| entry.expect("a file").path()).collect();
+    let entries = fs::read_dir(directory).expect("the examples");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("a file").path()).collect();
     paths.sort();
     paths.iter().map(|path| Example::read(path)).collect()
+}
+
+/// The example with this name.
+fn example(name: &str) -> Example {
+    Example::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/formats/{name}.txt")))
 }
 
 impl Example {
     fn read(path: &Path) -> Self {
         let text = fs::read_to_string(path).expect("an example");
-        let mut sections = text.strip_prefix("=== ").expect("a section").split("\n=== ").map(|section| {
-            let (name, body) = section.split_once('\n').expect("a name");
-            (name.to_owned(), body.to_owned())
+        let text = text.strip_prefix("=== ").and_then(|text| text.strip_suffix('\n')).expect("sections");
+        let mut sections = text.split("\n=== ").map(|section| {
+            let (heading, body) = section.split_once('\n').expect("a heading");
+            (heading.to_owned(), body.to_owned())
         });
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        let (_, source) = sections.next().expect("a template");
-        let template = ChatTemplate::new(&source, "", "").unwrap_or_else(|error| panic!("{name}: {error}"));
-        let mut answers: Vec<(String, String)> = sections.collect();
-        // The last line of the file ends it.
-        let (_, last) = answers.last_mut().expect("an answer");
-        *last = last.strip_suffix('\n').unwrap_or(last).to_owned();
-        Example { name, template, answers }
+        let mut next = |expected: &str| {
+            let (heading, body) = sections.next().expect("a section");
+            assert_eq!(heading, expected, "{name}");
+            body
+        };
+        let template = next("template");
+        let stands_for = next("stands for").lines().map(str::to_owned).collect();
+        let (mut answers, mut reasons) = (Vec::new(), Vec::new());
+        for (heading, body) in sections {
+            match heading.strip_prefix("no ") {
+                Some(cases) => reasons.push((cases.to_owned(), body)),
+                None => answers.push((heading, body)),
+            }
+        }
+        Example { name, template, stands_for, answers, reasons }
+    }
+
+    fn answer(&self, wanted: &str) -> Option<&str> {
+        self.answers.iter().find(|(case, _)| case == wanted).map(|(_, answer)| answer.as_str())
+    }
+
+    fn thinks(&self) -> bool {
+        self.answer("reasoning and call").is_some()
+    }
+
+    /// The template, whose analysis takes longer than the rest.
+    fn template(&self) -> ChatTemplate {
+        ChatTemplate::new(&self.template, "", "").unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 
     fn format(&self, calling: Calling) -> AnswerFormat {
+        self.format_of(&self.template(), calling)
+    }
+
+    fn format_of(&self, template: &ChatTemplate, calling: Calling) -> AnswerFormat {
         let conversation = Conversation {
             messages: &[json!({"role": "user", "content": "What is the weather?"})],
             tools: &tools(),
@@ -53,7 +106,7 @@ impl Example {
             variables: &Map::new(),
             calling,
         };
-        self.template.render(&conversation).unwrap_or_else(|error| panic!("{}: {error}", self.name)).format
+        template.render(&conversation).unwrap_or_else(|error| panic!("{}: {error}", self.name)).format
     }
 }
 
@@ -105,9 +158,94 @@ fn places(text: &str) -> impl Iterator<Item = usize> {
 }
 
 #[test]
+fn every_format_has_each_case_or_a_reason() {
+    for example in examples() {
+        let Example { name, answers, reasons, .. } = &example;
+        for case in CASES {
+            let found = answers.iter().filter(|(found, _)| found == case).count();
+            let excused = reasons.iter().filter(|(cases, _)| case.starts_with(cases)).count();
+            assert_eq!(found + excused, 1, "{name}, {case}");
+        }
+        assert!(answers.iter().all(|(case, _)| CASES.contains(&case.as_str())), "{name}");
+        assert!(example.answer("words").is_some() && example.answer("call").is_some(), "{name}");
+        assert!(reasons.iter().all(|(_, reason)| reason.ends_with('.')), "{name} has no reason");
+    }
+}
+
+/// The texts of a source that follow `before`, up to `after`.
+fn between<'a>(source: &'a str, before: &'a str, after: &'a str) -> impl Iterator<Item = &'a str> {
+    source.split(before).skip(1).filter_map(move |rest| Some(rest.split_once(after)?.0))
+}
+
+/// llama.cpp's template files that are known here, and the special cases of its chat layer.
+fn formats_of_llama_cpp() -> BTreeSet<String> {
+    let sources = Path::new(env!("HOB_LLAMA_CPP_SOURCES"));
+    let read = |path: &str| fs::read_to_string(sources.join(path)).expect("a source of llama.cpp");
+    let parsers = read("common/chat.cpp");
+    let analysis = read("common/chat-diff-analyzer.cpp");
+    // The crate has the list of the templates, without the files.
+    let list = read("models/templates/README.md");
+    let files = fs::read_dir(sources.join("models/templates")).expect("templates").map(|entry| {
+        let name = entry.expect("a file").file_name();
+        name.to_string_lossy().into_owned()
+    });
+    let special_cases =
+        between(&parsers, "Using specialized template: ", "\\n").chain(between(&analysis, "[Patch: ", "]"));
+    let listed = between(&list, "models/templates/", "\n").map(str::to_owned);
+    let templates = listed.chain(files).filter(|name| name.ends_with(".jinja"));
+    special_cases.map(str::to_owned).chain(templates).collect()
+}
+
+#[test]
+fn every_format_of_llama_cpp_has_an_example() {
+    let all = formats_of_llama_cpp();
+    assert!(all.len() > 40, "{all:?}");
+    let examples = examples();
+    let mut covered: BTreeSet<&str> = WITHOUT_EXAMPLE.iter().map(|(name, _)| *name).collect();
+    for example in &examples {
+        assert!(!example.stands_for.is_empty(), "{}", example.name);
+        covered.extend(example.stands_for.iter().map(String::as_str));
+    }
+    let missing: Vec<_> = all.iter().filter(|name| !covered.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "formats without an example: {missing:?}");
+    // Templates may be newer than the list in the crate.
+    let unknown: Vec<_> =
+        covered.iter().filter(|name| !name.ends_with(".jinja") && !all.contains(**name)).collect();
+    assert!(unknown.is_empty(), "llama.cpp no longer has {unknown:?}");
+}
+
+#[test]
+fn a_template_that_writes_no_calls_has_no_format_of_them() {
+    let messages = "{% for message in messages %}{{ '<|' + message.role + '|>' + message.content }}{% endfor %}\
+        {% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}";
+    // As that of Granite 3.3.
+    let listing = format!(
+        "{{% if tools %}}{{{{ tools | tojson }}}}{{% endif %}}{messages}\
+        {{#- Write your thoughts between <think></think> and write your response between <response></response> #}}"
+    );
+    for (source, tools) in [(messages, ToolSupport::None), (&listing, ToolSupport::ListOnly)] {
+        assert_eq!(ChatTemplate::new(source, "", "").expect("a template").tools, tools, "{source}");
+    }
+}
+
+/// Fails when llama.cpp reads them: then `WITHOUT_EXAMPLE` is wrong.
+#[test]
+fn calls_with_an_id_before_the_name_are_not_read() {
+    // As that of Solar Open.
+    let template = "{% if tools %}{{ tools | tojson }}{% endif %}{% for message in messages %}{{ '<|begin|>' + message.role }}\
+        {% for call in message.tool_calls %}{{ '<|tool_call:begin|>' + call.id + '<|tool_call:name|>' + call.function.name }}\
+        {{ '<|tool_call:args|>' + (call.function.arguments | tojson) + '<|tool_call:end|>' }}{% else %}\
+        {{ '<|content|>' + message.content + '<|end|>' }}{% endfor %}{% endfor %}\
+        {% if add_generation_prompt %}{{ '<|begin|>assistant' }}{% endif %}";
+    let call = "<|tool_call:begin|>abc12345<|tool_call:name|>get_time<|tool_call:args|>{}<|tool_call:end|>";
+    let solar = Example { template: template.to_owned(), ..example("hermes") };
+    let format = solar.format(Calling::Possible { several: true });
+    assert!(parsed(&format, [call], true).calls.is_empty());
+}
+
+#[test]
 fn a_long_answer_is_parsed_in_few_passes() {
-    let qwen = examples().into_iter().find(|example| example.name == "qwen3").expect("an example");
-    let format = qwen.format(Calling::Possible { several: true });
+    let format = example("qwen3").format(Calling::Possible { several: true });
     let thought = "This is a long thought. ".repeat(400);
     let text = "word ".repeat(2000);
     let answer = format!(
@@ -128,17 +266,19 @@ fn a_long_answer_is_parsed_in_few_passes() {
 }
 
 #[test]
-fn calls_are_found_in_every_format() {
+fn words_reasoning_and_calls_are_found_in_every_format() {
     let rome = ("get_weather", json!({"city": "Rome", "days": 2}));
     let oslo = ("get_weather", json!({"city": "Oslo", "days": 3}));
-    let all = examples();
-    assert!(all.len() >= 30, "{} formats", all.len());
-    for example in all {
-        assert_eq!(example.template.tools, ToolSupport::Full, "{}", example.name);
-        let format = example.format(Calling::Possible { several: true });
+    for example in examples() {
+        let template = example.template();
+        let expected = (ToolSupport::Full, example.thinks());
+        assert_eq!((template.tools, template.thinks), expected, "{}", example.name);
+        let format = example.format_of(&template, Calling::Possible { several: true });
         for (case, answer) in &example.answers {
             let whole = parsed(&format, [answer.as_str()], true);
             let (reasoning, words, calls) = match case.as_str() {
+                "words" => ("", "Let me look.", vec![]),
+                "reasoning and words" => ("Rome is a city.", "Let me look.", vec![]),
                 "call" => ("", "", vec![&rome]),
                 "calls" => ("", "", vec![&rome, &oslo]),
                 "reasoning and call" => ("Rome is a city.", "", vec![&rome]),
@@ -257,23 +397,38 @@ fn the_grammar_of_calls_takes_calls_and_nothing_else() {
     }
 }
 
-/// Writes what a grammar allows, at random. `None` if it does not end.
-fn written(mut grammar: Grammar, random: &mut fastrand::Rng) -> Option<String> {
+/// Writes what a grammar allows, at random. A text of almost any characters would hardly ever end by itself, so it is continued like
+/// `example` from anywhere. `None` if there is no end.
+fn written(mut grammar: Grammar, example: &[u8], random: &mut fastrand::Rng) -> Option<String> {
     let mut text = Vec::new();
-    for step in 0..1500 {
-        let mut candidates: Vec<TokenCandidate> =
-            (0..257).map(|token| TokenCandidate { token, score: 0.0 }).collect();
-        grammar.forbid(&mut candidates).expect("a grammar that continues");
-        let allowed: Vec<i32> = candidates.iter().filter(|c| c.score == 0.0).map(|c| c.token).collect();
-        assert!(!allowed.is_empty(), "a dead end after {:?}", String::from_utf8_lossy(&text));
-        let marks: Vec<i32> =
-            allowed.iter().copied().filter(|token| [256, 34, 60, 91, 93, 124, 125].contains(token)).collect();
-        // Marks end what would go on forever.
-        let choices = if !marks.is_empty() && (step > 200 || random.bool()) { &marks } else { &allowed };
-        let plain: Vec<i32> =
-            choices.iter().copied().filter(|token| (32..127).contains(token) || *token == 256).collect();
-        let choices = if plain.is_empty() || random.u8(..8) == 0 { choices } else { &plain };
-        let token = choices[random.usize(..choices.len())];
+    // What is written next, as far as it is allowed.
+    let mut planned: &[u8] = &[];
+    for step in 0..600 {
+        let token = match planned.split_first() {
+            Some((byte, rest)) if random.u8(..64) > 0 && grammar.allows(i32::from(*byte)) == Ok(true) => {
+                planned = rest;
+                i32::from(*byte)
+            }
+            _ => {
+                let mut candidates: Vec<TokenCandidate> =
+                    (0..257).map(|token| TokenCandidate { token, score: 0.0 }).collect();
+                grammar.forbid(&mut candidates).expect("a grammar that continues");
+                let allowed: Vec<i32> =
+                    candidates.iter().filter(|c| c.score == 0.0).map(|c| c.token).collect();
+                assert!(!allowed.is_empty(), "a dead end after {:?}", String::from_utf8_lossy(&text));
+                let is_planned = allowed.len() > 128 && (step > 200 || random.u8(..4) == 0);
+                planned = if is_planned { &example[random.usize(..example.len())..] } else { &[] };
+                let is_mark = |token: &i32| [256, 34, 60, 91, 93, 124, 125].contains(token);
+                let is_plain = |token: &i32| (32..127).contains(token) || *token == 256;
+                let marks: Vec<i32> = allowed.iter().copied().filter(is_mark).collect();
+                // Marks end what would go on forever.
+                let choices =
+                    if !marks.is_empty() && (step > 200 || random.bool()) { &marks } else { &allowed };
+                let plain: Vec<i32> = choices.iter().copied().filter(is_plain).collect();
+                let choices = if plain.is_empty() || random.u8(..8) == 0 { choices } else { &plain };
+                choices[random.usize(..choices.len())]
+            }
+        };
         let Ok(byte) = u8::try_from(token) else { return String::from_utf8(text).ok() };
         grammar.accept(token).expect("allowed");
         text.push(byte);
@@ -289,36 +444,47 @@ fn the_parser_reads_all_that_the_grammar_allows() {
     let vocabulary = bytes();
     for example in examples() {
         let name = &example.name;
-        let format = example.format(Calling::Forced { several: false });
+        // A format that cannot express several calls has a grammar of one call also if several are wanted.
+        let several = example.answer("calls").is_none();
+        let format = example.format(Calling::Forced { several });
         let rules = format.grammar().unwrap_or_else(|| panic!("{name} has no grammar"));
-        let start = vocabulary.start(rules.text(false, Enforcement::Schemas)).expect("a grammar");
+        let start = vocabulary.start(rules.text(several, Enforcement::Schemas)).expect("a grammar");
+        let after_thought = example.answer("reasoning and call").and_then(|answer| {
+            // The prompt begins the thought, so the answer has only the mark that ends it.
+            let rest = answer.strip_prefix("Rome is a city.")?.trim_start();
+            format.marks().filter(|mark| rest.starts_with(mark)).max_by_key(|mark| mark.len())
+        });
+        assert_eq!(after_thought.is_some(), format.is_in_thought(), "{name}");
+        let call = example.answer("call").expect("a call").as_bytes();
         let mut random = fastrand::Rng::with_seed(7);
-        let calls = std::iter::repeat_with(|| written(start.clone(), &mut random)).take(12).flatten();
+        let calls = std::iter::repeat_with(|| written(start.clone(), call, &mut random)).take(20).flatten();
         // Some formats write strings as they are, also with characters that JSON does not have.
-        for call in calls.filter(|call| !call.contains(|char: char| char.is_control() && char != '\n')) {
-            let answer = match name.as_str() {
-                _ if format.is_in_thought() => format!("</think>{call}"),
-                // This format always has a thought.
-                "minicpm-5" => format!("<think>\n\n</think>\n\n{call}"),
-                _ => call,
-            };
+        let is_plain = |call: &String| !call.contains(|char: char| char.is_control() && char != '\n');
+        let calls: Vec<String> = calls.filter(is_plain).collect();
+        assert!(calls.len() >= 5, "{name}: {calls:?}");
+        for call in calls {
+            let answer = format!("{}{call}", after_thought.unwrap_or_default());
             let whole = parsed(&format, [answer.as_str()], true);
             assert!(!whole.calls.is_empty(), "{name}: {answer:?} is {whole:?}");
-            // Its grammar has any number of calls.
-            assert!(whole.calls.len() == 1 || name == "functionary-3.2", "{name}: {answer:?} is {whole:?}");
-            let are_read = whole.calls.iter().all(|(_, text)| serde_json::from_str::<Value>(text).is_ok());
-            assert!(are_read, "{name}: {answer:?} is {whole:?}");
+            // Its grammar allows any number of calls, and any text as a value; Hob checks the finished calls.
+            if name == "kimi-k3" {
+                continue;
+            }
+            assert_eq!(whole.calls.len(), 1, "{name}: {answer:?} is {whole:?}");
+            let read = serde_json::from_str::<Value>(&whole.calls[0].1);
+            // A number without bounds can be larger than what this reader takes.
+            let is_read = read.map_or_else(|error| error.to_string().contains("out of range"), |_| true);
+            assert!(is_read, "{name}: {answer:?} is {whole:?}");
         }
     }
 }
 
 #[test]
 fn blanks_before_the_end_of_a_call_make_no_difference() {
-    for example in examples().iter().filter(|example| ["glm-4.5", "hermes"].contains(&example.name.as_str()))
-    {
+    for example in ["glm-4.5", "hermes"].map(example) {
         let format = example.format(Calling::Forced { several: false });
-        let (_, answer) = example.answers.iter().find(|(case, _)| case == "call").expect("a call");
-        let whole = parsed(&format, [answer.as_str()], true);
+        let answer = example.answer("call").expect("a call");
+        let whole = parsed(&format, [answer], true);
         let blanks = answer.replace("</tool_call>", "\n \n</tool_call>\n");
         assert_eq!(parsed(&format, [blanks.as_str()], true), whole, "{}", example.name);
     }
@@ -383,6 +549,6 @@ fn long_names_of_tools_and_fields_do_not_use_up_the_stack() {
             calling: Calling::Forced { several: true },
         };
         // A template may refuse them. They must not end the process.
-        drop(example.template.render(&conversation));
+        drop(example.template().render(&conversation));
     });
 }

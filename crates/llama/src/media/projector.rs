@@ -252,7 +252,10 @@ impl Projector {
             if !self.use_gpu {
                 return Err(reason);
             }
-            tracing::warn!(model = request.name, "the projector does not fit on the graphics card: {reason}");
+            tracing::warn!(
+                model = request.name,
+                "the projector cannot use the graphics card ({reason}); Hob computes it on the processor"
+            );
             load(false)
         });
         let loaded = loaded.map_err(|reason| {

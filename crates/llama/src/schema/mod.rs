@@ -20,7 +20,8 @@ use serde_json::{Map, Value};
 pub(crate) use check::{AnswerCheck, Validator};
 use error::MAX_BYTES;
 pub(crate) use error::SchemaError;
-use reader::Reader;
+use exact::has_control_characters;
+use reader::{NAMES, Reader};
 pub(crate) use references::reference;
 use references::{check_reference_chains, renamed};
 
@@ -31,6 +32,17 @@ pub(crate) struct Enforceable {
     pub(crate) definitions: Vec<Value>,
     /// The keywords that must be checked on the finished answer.
     pub(crate) checked: BTreeSet<&'static str>,
+    pub(crate) spelling: TextSpelling,
+}
+
+/// How the grammar lets texts and names be spelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextSpelling {
+    /// As JSON allows, except that the texts of values have `\u` only for control characters.
+    Any,
+    /// Without `\u`: each text has one spelling, so names that are spelled differently are different. Some control characters cannot be
+    /// written.
+    Unique,
 }
 
 impl Enforceable {
@@ -44,17 +56,31 @@ impl Enforceable {
         while let Some(&target) = reader.targets.get(definitions.len()) {
             definitions.push(reader.read(target, 0)?);
         }
-        let checked = reader.checked;
+        let Reader { mut checked, has_confusable_names, needs_free_spelling, .. } = reader;
+        let mut spelling = TextSpelling::Any;
+        if has_confusable_names {
+            // An answer that is checked anyway may be spelled freely.
+            if checked.is_empty() && !needs_free_spelling && !has_control_characters(schema) {
+                spelling = TextSpelling::Unique;
+            } else {
+                checked.insert(NAMES);
+            }
+        }
         check_reference_chains(&definitions)?;
         if !finite::is_finite(&definitions) {
             return Err(SchemaError::Endless);
         }
-        Ok(Enforceable { definitions, checked })
+        Ok(Enforceable { definitions, checked, spelling })
     }
 
     /// The schema of any object, for JSON mode.
     pub(crate) fn any_object() -> Self {
-        Enforceable { definitions: vec![serde_json::json!({ "type": "object" })], checked: BTreeSet::new() }
+        Enforceable::unchecked(serde_json::json!({ "type": "object" }))
+    }
+
+    /// A schema of which the grammar enforces everything.
+    pub(crate) fn unchecked(schema: Value) -> Self {
+        Enforceable { definitions: vec![schema], checked: BTreeSet::new(), spelling: TextSpelling::Any }
     }
 
     /// The definitions for `$defs`, with names that begin with `prefix`.

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use super::error::{MAX_DEPTH, MAX_LEAST, MAX_NODES, MAX_PROPERTIES, SchemaError, malformed};
 use super::exact::{
-    BOUNDS, bound, counts, is_exact, is_exact_multiple, is_regular, whole, with_plain_blanks,
+    BOUNDS, bound, counts, is_exact, is_exact_in_quotes, is_exact_multiple, is_regular,
+    names_control_characters, whole, with_plain_blanks,
 };
 use super::references::reference;
 use super::{disjoint, formats};
@@ -27,8 +28,8 @@ const ONLY_CHECKED: [&str; 11] = [
     "else",
 ];
 
-/// Checked for an object whose named properties stand beside others: the grammar tells names apart by one spelling of each, and
-/// JSON has several.
+/// Checked for an object whose named properties stand beside others, if the grammar cannot give each name one spelling: it tells names
+/// apart by their spelling.
 pub(super) const NAMES: &str = "additionalProperties";
 
 /// Reads the schemas of one document.
@@ -42,6 +43,10 @@ pub(super) struct Reader<'a> {
     numbers: HashMap<String, usize>,
     nodes: usize,
     pub(super) checked: BTreeSet<&'static str>,
+    /// Whether a name of an object, spelled otherwise, can get the schema of other names.
+    pub(super) has_confusable_names: bool,
+    /// Whether one spelling of each text is not possible or not enough: a pattern may need `\u`, or is one of names.
+    pub(super) needs_free_spelling: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -53,6 +58,8 @@ impl<'a> Reader<'a> {
             numbers: HashMap::from([(String::new(), 0)]),
             nodes: 0,
             checked: BTreeSet::new(),
+            has_confusable_names: false,
+            needs_free_spelling: false,
         }
     }
 
@@ -78,9 +85,7 @@ impl<'a> Reader<'a> {
         if self.closes && is_open(&out) {
             out.insert("additionalProperties".to_owned(), Value::Bool(false));
         }
-        if has_confusable_names(&out) {
-            self.checked.insert(NAMES);
-        }
+        self.has_confusable_names |= has_confusable_names(&out);
         if counts(&out)
             && BOUNDS.iter().all(|keyword| fields.contains_key(*keyword) == out.contains_key(*keyword))
         {
@@ -118,11 +123,8 @@ impl<'a> Reader<'a> {
                 for (name, schema) in named {
                     let name = match keyword {
                         "properties" => name.clone(),
-                        _ => with_plain_blanks(name),
+                        _ => self.pattern_of_names(name)?,
                     };
-                    if keyword == "patternProperties" && !is_regular(&name) {
-                        return Err(SchemaError::Unsupported(format!("patternProperties: {name}")));
-                    }
                     read.insert(name, self.read(schema, depth + 1)?);
                 }
                 keep(Value::Object(read));
@@ -211,12 +213,15 @@ impl<'a> Reader<'a> {
                 }
             }
             "pattern" => {
-                let pattern = value.as_str().ok_or_else(|| malformed(keyword, "a regular expression"))?;
-                let pattern = with_plain_blanks(pattern);
-                if is_regular(&pattern) {
-                    keep(pattern.into());
-                } else {
+                let written = value.as_str().ok_or_else(|| malformed(keyword, "a regular expression"))?;
+                self.needs_free_spelling |= names_control_characters(written);
+                let pattern = with_plain_blanks(written);
+                let is_kept = is_regular(&pattern);
+                if !is_kept || !is_exact_in_quotes(written) {
                     self.checked.insert("pattern");
+                }
+                if is_kept {
+                    keep(pattern.into());
                 }
             }
             "format" => {
@@ -244,6 +249,19 @@ impl<'a> Reader<'a> {
             other => self.checked.extend(ONLY_CHECKED.iter().find(|known| **known == other)),
         }
         Ok(())
+    }
+
+    /// A pattern of `patternProperties`, for the grammar.
+    fn pattern_of_names(&mut self, written: &str) -> Result<String, SchemaError> {
+        let pattern = with_plain_blanks(written);
+        if !is_regular(&pattern) {
+            return Err(SchemaError::Unsupported(format!("patternProperties: {pattern}")));
+        }
+        self.needs_free_spelling = true;
+        if !is_exact_in_quotes(written) {
+            self.checked.insert(NAMES);
+        }
+        Ok(pattern)
     }
 
     fn root_fields(&self) -> &'a Map<String, Value> {

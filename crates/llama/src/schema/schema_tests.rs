@@ -22,6 +22,7 @@ fn keywords_of_a_grammar_need_no_check() {
             "amount": {"type": "number", "minimum": 0, "exclusiveMaximum": 1000.5, "multipleOf": 0.25},
             "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 1, "maxItems": 3},
             "code": {"type": "string", "pattern": "\\d{2}-\\w+", "maxLength": 10},
+            "line": {"type": "string", "pattern": "^[^,;\\s\\[a-z]+[^\\]]\\p{L}[\\u00C0-\\u017F]$"},
             "when": {"type": ["string", "null"], "format": "date-time"},
             "pair": {"prefixItems": [{"type": "integer"}, {"const": 1}], "items": false, "type": "array"},
             "either": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
@@ -50,16 +51,51 @@ fn other_keywords_are_named_for_the_check() {
         (json!({"type": "object", "properties": {"a": {}, "b": {}}, "minProperties": 1}), "minProperties"),
         (json!({"type": "object", "minProperties": 2}), "minProperties"),
         (json!({"type": "object", "required": ["a"], "minProperties": 2}), "minProperties"),
+        (json!({"patternProperties": {"^a": {"type": "null"}}}), "additionalProperties"),
+        (json!({"type": "string", "pattern": "^[^\"]+$"}), "pattern"),
+        (json!({"type": "string", "pattern": "^[^a-c\\\\]+$"}), "pattern"),
+        (json!({"type": "string", "pattern": "^[^ -~]+$"}), "pattern"),
+        (json!({"type": "string", "pattern": "^[^\\.-z]+$"}), "pattern"),
+        (json!({"type": "string", "pattern": "^[\\x00-!]+$"}), "pattern"),
+        (json!({"type": "string", "pattern": "^\\p{C}+$"}), "pattern"),
         (
-            json!({"properties": {"a": {}}, "additionalProperties": {"type": "string"}}),
+            json!({"patternProperties": {"^[^\"]$": {}}, "additionalProperties": false}),
             "additionalProperties",
         ),
-        (json!({"properties": {"a": {}}, "additionalProperties": true}), "additionalProperties"),
-        (json!({"patternProperties": {"^a": {"type": "null"}}}), "additionalProperties"),
-        (json!({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}), "additionalProperties"),
+        (
+            json!({"properties": {"a": {}}, "patternProperties": {"^b": {}}, "additionalProperties": false}),
+            "additionalProperties",
+        ),
+        (
+            json!({"properties": {"a": {"const": "\u{1}"}}, "additionalProperties": true}),
+            "additionalProperties",
+        ),
+        (
+            json!({"properties": {"a": {"pattern": "^\\x01$"}}, "additionalProperties": true}),
+            "additionalProperties",
+        ),
     ] {
         assert_eq!(checked(&schema), [keyword], "{schema}");
     }
+}
+
+#[test]
+fn named_properties_beside_others_are_enforced_by_the_spelling_of_their_names() {
+    for schema in [
+        json!({"properties": {"a": {}}, "additionalProperties": {"type": "string"}}),
+        json!({"properties": {"a": {}}, "additionalProperties": true}),
+        json!({"properties": {"a\t": {"enum": ["x\ny"]}}, "additionalProperties": true}),
+        json!({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}),
+    ] {
+        let read = read(&schema).expect("a schema that can be enforced");
+        assert_eq!((read.checked, read.spelling), (BTreeSet::new(), TextSpelling::Unique), "{schema}");
+    }
+    let both = json!({"properties": {"a": {"uniqueItems": true}}, "additionalProperties": true});
+    let read = read(&both).expect("a schema that can be enforced");
+    assert_eq!(
+        (read.checked, read.spelling),
+        (BTreeSet::from(["additionalProperties", "uniqueItems"]), TextSpelling::Any)
+    );
 }
 
 #[test]

@@ -31,7 +31,12 @@ impl Worker<'_> {
             tracing::debug!(model = %self.loaded.id, cells, "the memory of the model has grown");
         } else {
             // The others continue, and the new one waits.
-            tracing::warn!(model = %self.loaded.id, cells, "not enough memory for more conversations");
+            tracing::warn!(
+                model = %self.loaded.id,
+                cells,
+                "the model has too little memory for more conversations, so they wait. Lower \
+                 [engine.embedded] context, or raise memory_mb"
+            );
             self.refused = Some((cells, writing));
         }
     }
@@ -91,9 +96,15 @@ impl Worker<'_> {
         if self.claim_again(GrowthNeed::Now) || (self.shrink() && self.claim_again(GrowthNeed::Now)) {
             return true;
         }
-        self.loaded.embeds_too.store(false, Ordering::Relaxed);
-        self.claim_again(GrowthNeed::Later);
+        self.release_vectors();
         false
+    }
+
+    /// Gives back the memory of vectors beside answers, which is not used.
+    pub(super) fn release_vectors(&mut self) {
+        if self.loaded.embeds_too.swap(false, Ordering::Relaxed) {
+            self.claim_again(GrowthNeed::Later);
+        }
     }
 
     /// Asks for the memory of the model with as many cells as it has.
@@ -155,7 +166,10 @@ impl Worker<'_> {
         let Some(place) = self.slots.adopt(&tokens) else { return };
         self.settle(&place);
         if !self.context.as_mut().is_some_and(|context| kv_state::write(context, place.slot, &state)) {
-            tracing::warn!(model = %self.loaded.id, "cannot use a prompt of an earlier run");
+            tracing::warn!(
+                model = %self.loaded.id,
+                "a prompt of an earlier run cannot be used; Hob reads it again"
+            );
             self.forget(place.slot);
         }
     }

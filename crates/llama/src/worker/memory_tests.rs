@@ -92,6 +92,17 @@ fn the_memory_grows_up_to_its_limit() {
 }
 
 #[test]
+fn memory_for_vectors_that_is_not_used_is_given_back() {
+    let (loaded, asked) = (load(), RefCell::default());
+    let mut worker = worker(&loaded, &asked, usize::MAX);
+    assert!(worker.claim_vectors() && loaded.embeds_too.load(Ordering::Relaxed));
+    worker.release_vectors();
+    assert!(!loaded.embeds_too.load(Ordering::Relaxed));
+    worker.release_vectors();
+    assert_eq!(*asked.borrow(), [FIRST, FIRST]);
+}
+
+#[test]
 fn memory_that_was_lost_is_made_again_for_the_next_request() {
     let (loaded, asked) = (load(), RefCell::default());
     let mut worker = worker(&loaded, &asked, usize::MAX);

@@ -11,7 +11,7 @@ use crate::batch_plan::shares;
 use crate::context_memory::{copy, remove};
 use crate::prompt_lookup::MAX_GUESSES;
 use crate::sequence::{Outcome, Sequence, Stage};
-use crate::step_batch::{ScoredRow, fill};
+use crate::step_batch::{ScoredRow, StepRows, fill};
 use crate::token_choice::{Broken, TokenChoice, TokenChooser};
 
 /// The most answers in progress for which tokens are guessed.
@@ -31,7 +31,7 @@ struct ReadGuesses {
     /// The sequence that they are for.
     at: usize,
     /// The row of the token before them. Their own follow.
-    row: i32,
+    row: usize,
     tokens: Vec<i32>,
 }
 
@@ -60,7 +60,7 @@ impl Worker<'_> {
     }
 
     /// Begins a pass of the model; returns the rows of scores that it gives. `None` if there is nothing to compute, or if it fails.
-    fn decode(&mut self) -> Option<Vec<ScoredRow>> {
+    fn decode(&mut self) -> Option<StepRows> {
         let context = self.context.as_mut()?;
         let active: Vec<usize> = (0..self.alive.len()).filter(|&at| self.alive[at].has_tokens()).collect();
         if active.is_empty() {
@@ -89,18 +89,18 @@ impl Worker<'_> {
     }
 
     /// Chooses the next tokens from the scores of the step.
-    fn choose(&mut self, rows: &[ScoredRow]) {
+    fn choose(&mut self, rows: &StepRows) {
         let (Some(context), loaded) = (&self.context, self.loaded) else { return };
-        // Waits for the card once; the rows after the first are there.
-        for row in rows {
+        let step = rows.scores(context);
+        for row in &rows.used {
             if let Some(position) = row.position {
-                self.alive[row.at].score_prompt(position, context.get_logits_ith(row.row), loaded);
+                self.alive[row.at].score_prompt(position, step.row(row.row), loaded);
             }
         }
-        let ends: Vec<&ScoredRow> = rows.iter().filter(|row| row.position.is_none()).collect();
+        let ends: Vec<&ScoredRow> = rows.used.iter().filter(|row| row.position.is_none()).collect();
         let mut scores: Vec<Option<&[f32]>> = vec![None; self.alive.len()];
         for row in &ends {
-            scores[row.at] = Some(context.get_logits_ith(row.row));
+            scores[row.at] = Some(step.row(row.row));
         }
         for (at, follower) in self.alive.iter().enumerate() {
             if !matches!(follower.stage, Stage::Following) {
@@ -142,12 +142,16 @@ impl Worker<'_> {
         for (at, choice) in chosen {
             self.alive[at].take(choice);
         }
-        self.check_guesses(guessed);
+        self.check_guesses(rows, guessed);
     }
 
     /// Continues with the guesses that are right, and chooses the token after each.
-    fn check_guesses(&mut self, guessed: Vec<ReadGuesses>) {
+    fn check_guesses(&mut self, rows: &StepRows, guessed: Vec<ReadGuesses>) {
         let (Some(context), loaded) = (&self.context, self.loaded) else { return };
+        if guessed.is_empty() {
+            return;
+        }
+        let step = rows.scores(context);
         for ReadGuesses { at, row: before, tokens } in guessed {
             let sequence = &mut self.alive[at];
             // The text decides whether the answer continues.
@@ -159,8 +163,7 @@ impl Worker<'_> {
                 }
                 right += 1;
                 self.slots.append(sequence.slot, guess);
-                let scores = context.get_logits_ith(row);
-                let choice = sequence.chooser.choose(scores, |token| loaded.ends_text(token));
+                let choice = sequence.chooser.choose(step.row(row), |token| loaded.ends_text(token));
                 sequence.take(choice);
                 sequence.send_text(loaded);
             }

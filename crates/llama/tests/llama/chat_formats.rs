@@ -1,6 +1,4 @@
 //! Forced tool calls of a real model in the formats of other models' templates: the grammar of a format and its parser agree.
-#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
-#![cfg(unix)]
 
 use std::path::Path;
 
@@ -12,9 +10,11 @@ use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// JSON in tags, JSON alone, arguments in tags, a list of calls, channels. Their grammars enforce these arguments completely.
-const FORMATS: [&str; 7] =
-    ["hermes", "llama-3", "qwen3-coder", "glm-4.5", "mistral-nemo", "gpt-oss", "kimi-k2"];
+use crate::support::{MODEL, model_file};
+
+/// JSON alone, arguments in tags, a list of calls, channels, calls with ids. Their grammars enforce these arguments completely.
+/// `formats_and_tools` forces calls of JSON in tags.
+const FORMATS: [&str; 6] = ["llama-3", "qwen3-coder", "glm-4.5", "mistral-nemo", "gpt-oss", "kimi-k2"];
 
 /// The template of an example file.
 fn template(format: &str) -> String {
@@ -26,8 +26,7 @@ fn template(format: &str) -> String {
 
 #[tokio::test]
 async fn a_forced_call_is_found_in_every_format() {
-    let original = std::env::var_os("HOB_TEST_MODEL")
-        .expect("HOB_TEST_MODEL is not set: these tests need a real model. Run them with './dev test'.");
+    let original = model_file();
     let parameters = json!({"type": "object", "properties": {"days": {"type": "integer", "minimum": 1, "maximum": 9},
         "unit": {"enum": [true, false]}}, "required": ["days", "unit"], "additionalProperties": false});
     let tool = ToolDefinition {
@@ -39,11 +38,10 @@ async fn a_forced_call_is_found_in_every_format() {
     for format in FORMATS {
         let dir = TempDir::new().expect("a directory for models");
         let entries = [("tokenizer.chat_template", MetadataValue::Text(&template(format)))];
-        copy_with_metadata(Path::new(&original), &dir.path().join("model.gguf"), &entries)
-            .expect("a copy of the model");
+        copy_with_metadata(&original, &dir.path().join("model.gguf"), &entries).expect("a copy of the model");
         let options = LlamaOptions { context: Some(512), threads: 1, ..LlamaOptions::new(dir.path()) };
         let request = GenerateRequest {
-            model: "model".into(),
+            model: MODEL.into(),
             messages: vec![Message::new(Role::User, "What is the weather?")],
             tools: vec![tool.clone()],
             tool_choice: Some(ToolChoice::Function("get_weather".into())),

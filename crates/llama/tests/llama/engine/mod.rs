@@ -1,6 +1,4 @@
-//! The embedded engine with a real model. `./dev test` fetches it and says where it is.
-#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
-#![cfg(unix)]
+//! What the embedded engine does with requests and with model files.
 
 mod answers;
 mod completions;
@@ -16,7 +14,6 @@ mod sliding_window;
 mod tuning;
 mod vectors;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use hob_core::{
@@ -27,21 +24,7 @@ use hob_llama::{LlamaEngine, LlamaOptions};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-const MODEL: &str = "model";
-
-/// The file that `./dev test` fetched.
-fn model_file() -> PathBuf {
-    let path = std::env::var_os("HOB_TEST_MODEL")
-        .expect("HOB_TEST_MODEL is not set: these tests need a real model. Run them with './dev test'.");
-    PathBuf::from(path)
-}
-
-/// A directory with the model in it under the name [`MODEL`].
-fn models_dir() -> TempDir {
-    let dir = TempDir::new().expect("a directory for models");
-    std::os::unix::fs::symlink(model_file(), dir.path().join("model.gguf")).expect("a link to the model");
-    dir
-}
+use crate::support::{MODEL, model_file, models_dir};
 
 fn options(dir: &TempDir) -> LlamaOptions {
     LlamaOptions {

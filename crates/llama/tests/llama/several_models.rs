@@ -1,80 +1,17 @@
-//! Several models, less memory than they need, and restarts, with a real model. `./dev test` fetches it and says where it is.
-#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
-#![cfg(unix)]
+//! Several models, less memory than they need, and restarts.
+
+mod fixtures;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use hob_core::{
-    AnswerWarning, Delta, EmbedRequest, Engine, EngineError, GenerateRequest, Generation, MaxTokens, Message,
-    Role, Temperature,
-};
+use hob_core::{AnswerWarning, EmbedRequest, Engine, EngineError, Generation, Message, Role};
 use hob_llama::{FlashAttention, LlamaEngine, LlamaOptions, PrefixStoreOptions};
 use hob_models::KvPrecision;
-use serde_json::{Map, json};
-use tempfile::TempDir;
 
-fn model_file() -> PathBuf {
-    let path = std::env::var_os("HOB_TEST_MODEL")
-        .expect("HOB_TEST_MODEL is not set: these tests need a real model. Run them with './dev test'.");
-    PathBuf::from(path)
-}
-
-/// A directory with the same model under several names.
-fn models_dir(names: &[String]) -> TempDir {
-    let dir = TempDir::new().expect("a directory for models");
-    for name in names {
-        let link = dir.path().join(format!("{name}.gguf"));
-        std::os::unix::fs::symlink(model_file(), link).expect("a link to the model");
-    }
-    dir
-}
-
-fn names(count: usize) -> Vec<String> {
-    (0..count).map(|number| format!("m{number}")).collect()
-}
-
-fn options(dir: &TempDir) -> LlamaOptions {
-    LlamaOptions { context: Some(1024), parallel: Some(4), threads: 1, ..LlamaOptions::new(dir.path()) }
-}
-
-fn ask(model: &str, question: &str, max_tokens: i64) -> GenerateRequest {
-    GenerateRequest {
-        model: model.into(),
-        messages: vec![Message::new(Role::User, question)],
-        temperature: Some(Temperature::new(0.0).expect("zero is allowed")),
-        max_tokens: Some(MaxTokens::new(max_tokens).expect("positive")),
-        ..GenerateRequest::default()
-    }
-}
-
-fn endless(model: &str) -> GenerateRequest {
-    GenerateRequest {
-        extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),
-        ..ask(model, "Count forever.", 900)
-    }
-}
-
-/// The memory of one loaded model.
-async fn size_of_one(dir: &TempDir) -> u64 {
-    let engine = LlamaEngine::new(options(dir));
-    engine.prepare("m0").await.expect("loaded");
-    size_now(&engine).await
-}
-
-/// The memory that the first model uses now.
-async fn size_now(engine: &LlamaEngine) -> u64 {
-    engine.running_models().await.expect("a list")[0].size.expect("a size")
-}
-
-/// An engine with memory for this many models, and a half.
-async fn engine_for(dir: &TempDir, models: u64) -> Arc<LlamaEngine> {
-    let one = size_of_one(dir).await;
-    Arc::new(LlamaEngine::new(LlamaOptions { memory_budget: one * models + one / 2, ..options(dir) }))
-}
+use fixtures::{ask, endless, engine_for, models_dir, names, options, size_now, size_of_one};
 
 fn cached(generation: &Generation) -> u64 {
     generation.usage.as_ref().and_then(|usage| usage.cached_tokens).unwrap_or(0)
@@ -290,96 +227,6 @@ async fn a_prompt_need_not_be_read_again_after_a_restart() {
     drop(other);
     let off = LlamaEngine::new(LlamaOptions { prefix_store: None, ..options });
     assert_eq!(cached(&off.generate(&long).await.expect("an answer")), 0);
-}
-
-/// Kilobytes of memory of this process, except pages of files, which the system takes and gives as it likes.
-#[cfg(target_os = "linux")]
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("this process");
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("its memory");
-    line.trim().trim_end_matches(" kB").parse().expect("a number")
-}
-
-/// The memory with one model. Another one may still be freed by its thread, so this waits until the memory is below a limit; after
-/// a minute it returns what there is.
-#[cfg(target_os = "linux")]
-async fn resident_with_one_model(engine: &LlamaEngine, limit: u64) -> u64 {
-    // There is memory for one, so the other one has left.
-    engine.generate(&ask("m0", "Hello", 1)).await.expect("an answer");
-    let began = std::time::Instant::now();
-    while resident() >= limit && began.elapsed() < Duration::from_secs(60) {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    resident()
-}
-
-/// One of the mixed requests.
-#[cfg(target_os = "linux")]
-async fn request(engine: Arc<LlamaEngine>, number: usize) {
-    // The models change in blocks of different lengths.
-    let model = if (number / 7 + number / 11).is_multiple_of(2) { "m0" } else { "m1" };
-    let question = ask(model, &format!("Tell me about the number {number}."), 8);
-    match number % 4 {
-        0 => drop(engine.generate(&question).await.expect("an answer")),
-        1 => {
-            let mut deltas = engine.stream(&question).await.expect("a stream").deltas;
-            let mut ended = false;
-            while let Some(delta) = deltas.next().await {
-                ended = matches!(delta.expect("no error"), Delta::Done { .. });
-            }
-            assert!(ended);
-        }
-        2 => {
-            let mut deltas = engine.stream(&endless(model)).await.expect("a stream").deltas;
-            assert!(deltas.next().await.expect("a piece").is_ok());
-        }
-        _ => {
-            let wait = Duration::from_millis(number as u64 % 50);
-            let _ = tokio::time::timeout(wait, engine.generate(&endless(model))).await;
-        }
-    }
-}
-
-/// Mixed requests to two models with memory for one: whole answers, streams, and callers that leave in the middle.
-#[cfg(target_os = "linux")]
-async fn soak(requests: usize) {
-    let dir = models_dir(&names(2));
-    let engine = engine_for(&dir, 1).await;
-    let one = |number: usize| request(Arc::clone(&engine), number);
-    let part = requests / 5;
-    stream::iter(0..part).for_each_concurrent(6, one).await;
-    let before = resident_with_one_model(&engine, u64::MAX).await;
-    stream::iter(part..requests).for_each_concurrent(6, one).await;
-    let limit = before + 60_000;
-    let after = resident_with_one_model(&engine, limit).await;
-    assert!(after < limit, "{before} kB grew to {after} kB");
-    assert!(engine.loads() < requests as u64 / 2, "{} loads", engine.loads());
-    // All slots are free: as many requests as there are slots are answered together, and no model is in use.
-    for model in ["m0", "m1"] {
-        let endless = endless(model);
-        let together = (0..4).map(|_| engine.stream(&endless));
-        let mut streams: Vec<_> = futures::future::join_all(together).await;
-        for stream in &mut streams {
-            let deltas = &mut stream.as_mut().expect("a stream").deltas;
-            assert!(deltas.next().await.expect("a piece").is_ok());
-        }
-        drop(streams);
-        engine.unload(model).await.expect("not in use");
-    }
-    assert_eq!(engine.loaded_models(), [""; 0]);
-}
-
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn mixed_requests_leave_nothing_behind() {
-    soak(60).await;
-}
-
-#[cfg(target_os = "linux")]
-#[tokio::test]
-#[ignore = "takes minutes: cargo nextest run --run-ignored only -E 'test(a_thousand_mixed_requests)'"]
-async fn a_thousand_mixed_requests_leave_nothing_behind() {
-    soak(1000).await;
 }
 
 #[tokio::test]

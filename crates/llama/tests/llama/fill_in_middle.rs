@@ -1,6 +1,4 @@
 //! A gap is filled with the model's own tokens for that, which its file names.
-#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
-#![cfg(unix)]
 
 use std::path::Path;
 
@@ -11,7 +9,7 @@ use hob_llama::{LlamaEngine, LlamaOptions};
 use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
 use tempfile::TempDir;
 
-const MODEL: &str = "model";
+use crate::support::{MODEL, model_file};
 
 /// The tokens before the prefix, before the suffix and before the gap: some control tokens of the model.
 const MARKS: [u32; 3] = [5, 6, 7];
@@ -40,10 +38,8 @@ fn completing(prompt: Prompt, suffix: Option<&str>) -> CompletionRequest {
 
 #[tokio::test]
 async fn the_texts_around_a_gap_stand_between_the_models_own_tokens() {
-    let original = std::env::var_os("HOB_TEST_MODEL")
-        .expect("HOB_TEST_MODEL is not set: these tests need a real model. Run them with './dev test'.");
     let dir = TempDir::new().expect("a directory for models");
-    with_marks(Path::new(&original), &dir.path().join("model.gguf"));
+    with_marks(&model_file(), &dir.path().join("model.gguf"));
     let engine =
         LlamaEngine::new(LlamaOptions { context: Some(1024), threads: 1, ..LlamaOptions::new(dir.path()) });
 

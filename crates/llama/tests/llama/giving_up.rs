@@ -1,6 +1,4 @@
 //! A caller that disconnects ends the work of the engine. These tests count the tokens that were computed afterwards.
-#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
-#![cfg(unix)]
 
 use std::time::Duration;
 
@@ -9,9 +7,10 @@ use hob_core::{
     Delta, Engine, GenerateRequest, MaxTokens, Message, Role, Temperature, ToolChoice, ToolDefinition,
 };
 use hob_llama::{LlamaEngine, LlamaOptions};
-use hob_testkit::part;
 use serde_json::{Map, json};
 use tempfile::TempDir;
+
+use crate::support::{MODEL, models_dir};
 
 /// No step of the worker is larger. A running step cannot be interrupted.
 const STEP: u64 = 128;
@@ -21,8 +20,7 @@ const LONG: usize = 7_000;
 
 /// An engine with a model that writes so many answers at a time, and the directory that this lies in.
 fn engine_with(parallel: usize) -> (TempDir, LlamaEngine) {
-    let dir = TempDir::new().expect("a directory for models");
-    std::os::unix::fs::symlink(part("HOB_TEST_MODEL"), dir.path().join("model.gguf")).expect("a link");
+    let dir = models_dir();
     let options = LlamaOptions { parallel: Some(parallel), threads: 1, ..LlamaOptions::new(dir.path()) };
     let engine = LlamaEngine::new(options);
     (dir, engine)
@@ -31,7 +29,7 @@ fn engine_with(parallel: usize) -> (TempDir, LlamaEngine) {
 /// A question that is answered until `max_tokens` are written.
 fn ask(question: &str, max_tokens: i64) -> GenerateRequest {
     GenerateRequest {
-        model: "model".into(),
+        model: MODEL.into(),
         messages: vec![Message::new(Role::User, question)],
         temperature: Some(Temperature::new(0.0).expect("zero is allowed")),
         max_tokens: Some(MaxTokens::new(max_tokens).expect("positive")),

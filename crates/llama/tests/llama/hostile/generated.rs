@@ -7,7 +7,7 @@ use hob_core::{
     Answer, Engine, EngineError, FinishReason, GenerateRequest, MaxTokens, ResponseFormat, Sampling,
     Temperature, ToolChoice,
 };
-use hob_llama::{LlamaEngine, LlamaOptions};
+use hob_llama::LlamaEngine;
 use serde_json::{Map, Value, json};
 
 use super::{as_tool, in_form, models_dir, options, still_answers};
@@ -283,7 +283,7 @@ struct Tally {
 /// hang up.
 async fn send_generated(count: u64, seed: u64, whole: u64) -> Tally {
     let dir = models_dir();
-    let engine = LlamaEngine::new(LlamaOptions { threads: 2, ..options(&dir) });
+    let engine = LlamaEngine::new(options(&dir));
     let mut tally = Tally::default();
     for n in 0..count {
         let mut nasty = Nasty(fastrand::Rng::with_seed(seed.wrapping_add(n)));

@@ -1,9 +1,6 @@
 //! Pictures and sound with a real model and a projector of random weights: the whole path from a file to an answer.
-#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
-#![cfg(unix)]
 
 use std::io::Cursor;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -20,21 +17,14 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-const MODEL: &str = "model";
+use crate::support::{MODEL, model_file, models_dir};
 
 /// The width of the model that `./dev test` fetches.
 const WIDTH: u32 = 576;
 
-fn model_file() -> PathBuf {
-    let path = std::env::var_os("HOB_TEST_MODEL")
-        .expect("HOB_TEST_MODEL is not set: these tests need a real model. Run them with './dev test'.");
-    PathBuf::from(path)
-}
-
 /// An engine whose model has this projector.
 fn engine_with(projector: Option<TinyProjector>) -> (TempDir, LlamaEngine) {
-    let dir = TempDir::new().expect("a directory for models");
-    std::os::unix::fs::symlink(model_file(), dir.path().join("model.gguf")).expect("a link to the model");
+    let dir = models_dir();
     if let Some(projector) = projector {
         projector.write(&dir.path().join("mmproj-model.gguf")).expect("a projector");
     }

@@ -1,13 +1,10 @@
 //! Hostile schemas and requests against the embedded engine with a real model: each is answered or refused, and the engine
 //! continues.
-#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
-#![cfg(unix)]
 
 mod generated;
 mod requests;
 mod schemas;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use hob_core::{
@@ -19,20 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-const MODEL: &str = "model";
-
-/// The file that `./dev test` fetched.
-fn model_file() -> PathBuf {
-    let path = std::env::var_os("HOB_TEST_MODEL")
-        .expect("HOB_TEST_MODEL is not set: these tests need a real model. Run them with './dev test'.");
-    PathBuf::from(path)
-}
-
-fn models_dir() -> TempDir {
-    let dir = TempDir::new().expect("a directory for models");
-    std::os::unix::fs::symlink(model_file(), dir.path().join("model.gguf")).expect("a link to the model");
-    dir
-}
+use crate::support::{MODEL, model_file, models_dir};
 
 fn options(dir: &TempDir) -> LlamaOptions {
     // Tests run side by side; more threads than cores only wait for each other.
