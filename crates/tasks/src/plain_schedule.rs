@@ -6,9 +6,14 @@ use hob_core::Zone;
 use jiff::civil::Date;
 
 use crate::schedule::{ScheduleSpec, ScheduleType};
+use crate::schedule_days::{
+    any_weekdays, around_times, days_of_month, differ_by_time, named_days, nth_weekdays, weekdays,
+    without_times,
+};
+use crate::schedule_reader::{MONTHS, OTHER_PART, WordProblem, is_readable, read_schedule};
+use crate::schedule_repeats::{DayRepeats, day_repeats};
 use crate::schedule_vocabulary::{
-    DayPart, DayTime, Half, KNOWN, Unit, Word, as_part, as_time, clock, clock_in, is_like_time, known,
-    ordinal, small_number, words,
+    DayPart, DayTime, Half, KNOWN, Unit, Word, as_part, as_time, clock, clock_in, known, small_number, words,
 };
 use crate::types::{TaskError, TaskField};
 
@@ -22,12 +27,12 @@ const EXAMPLES: &str = "'weekdays 07:00', 'daily 7:30', 'monday and thursday 18:
                         'monthly on the 1st 09:00' or 'first monday 09:00', or a date for a single run, such as \
                         '2027-01-31 09:00'";
 
-/// Why a time does not fit the part of the day.
-const OTHER_PART: &str =
-    "the time is in another part of the day; write it as in 'daily 19:00' or 'daily 7pm'";
-
 /// Why days with times of their own are no schedule.
 const DIFFERENT_TIMES: &str = "a task cannot have different times on different days; create a task for each";
+
+/// Why `every second monday` is no schedule.
+const SECOND_OR_OTHER: &str = "it can mean once a month or once in several weeks; write 'second monday of the month 09:00', or 'every \
+                               2 weeks', which counts from the creation of the task";
 
 /// A schedule in plain words, as the kind and the value that a task has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +69,7 @@ impl PlainSchedule {
             )));
         }
         let words = words(text);
-        let schedule = meaning(&words).map_err(|problem| refuse(problem.told(&shown, &words)))?;
+        let schedule = meaning(&words).map_err(|problem| refuse(explained(&problem, &shown, &words)))?;
         // The zone decides when a date is, not whether it is one.
         ScheduleSpec::parse(schedule.kind, &schedule.value, &Zone::UTC)
             .map_err(|error| refuse(error.to_string()))?;
@@ -72,36 +77,24 @@ impl PlainSchedule {
     }
 }
 
-/// Why words are no schedule.
-enum WordProblem {
-    /// No schedule has such words, or not in this order.
-    Unclear,
-    NoTime,
-    /// A word that looks like a time and is none.
-    BadTime(String),
-    /// The reason, as the end of a sentence.
-    Refused(&'static str),
-}
-
-impl WordProblem {
-    fn told(&self, shown: &str, words: &[String]) -> String {
-        match self {
-            WordProblem::NoTime => {
-                let is_late = words.iter().filter_map(|word| as_part(known(word)?)).any(|part| !part.has(9));
-                let time = if is_late { "21:00" } else { "09:00" };
-                format!("'{shown}' has no time of day; add one, as in '{shown} {time}'")
-            }
-            WordProblem::BadTime(time) => {
-                let time: String = time.chars().take(20).collect();
-                format!("'{time}' is not a time of day; write one from 00:00 to 23:59, as in 'daily 07:30'")
-            }
-            WordProblem::Refused(reason) => format!("'{shown}' is not possible: {reason}"),
-            WordProblem::Unclear => {
-                let meant = nearest(words).or_else(|| with_every(words)).or_else(|| with_minutes(words));
-                let meant = meant.map(|meant| format!(" Did you mean '{meant}'?"));
-                let meant = meant.unwrap_or_default();
-                format!("'{shown}' is not a schedule.{meant} Write one such as {EXAMPLES}")
-            }
+/// Why these words are no schedule, with what was probably meant.
+fn explained(problem: &WordProblem, shown: &str, words: &[String]) -> String {
+    match problem {
+        WordProblem::NoTime => {
+            let is_late = words.iter().filter_map(|word| as_part(known(word)?)).any(|part| !part.has(9));
+            let time = if is_late { "21:00" } else { "09:00" };
+            format!("'{shown}' has no time of day; add one, as in '{shown} {time}'")
+        }
+        WordProblem::BadTime(time) => {
+            let time: String = time.chars().take(20).collect();
+            format!("'{time}' is not a time of day; write one from 00:00 to 23:59, as in 'daily 07:30'")
+        }
+        WordProblem::Refused(reason) => format!("'{shown}' is not possible: {reason}"),
+        WordProblem::Unclear => {
+            let meant = nearest(words).or_else(|| with_every(words)).or_else(|| with_minutes(words));
+            let meant = meant.map(|meant| format!(" Did you mean '{meant}'?"));
+            let meant = meant.unwrap_or_default();
+            format!("'{shown}' is not a schedule.{meant} Write one such as {EXAMPLES}")
         }
     }
 }
@@ -110,34 +103,24 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
     if let Some(date) = date(words)? {
         return Ok(PlainSchedule { kind: ScheduleType::Once, value: date });
     }
-    let all = read_words(words)?;
+    let all = read_schedule(words)?;
+    check_possible(&all).map_err(WordProblem::Refused)?;
+    if let Some(repeats) = day_repeats(&all) {
+        let DayRepeats { minutes, hours, days } = repeats.map_err(WordProblem::Refused)?;
+        let weekdays = any_weekdays(&days).ok_or(WordProblem::Unclear)?;
+        let value = format!("{minutes} {hours} * * {weekdays}");
+        return Ok(PlainSchedule { kind: ScheduleType::Cron, value });
+    }
     let times: BTreeSet<DayTime> = all.iter().filter_map(|word| as_time(*word)).collect();
-    let has_times_per_day = times.len() > 1 && has_day_between_times(&all);
+    let all = check_count(all, times.len())?;
+    let around = around_times(&all);
     let parts: Vec<DayPart> = all.iter().filter_map(|word| as_part(*word)).collect();
-    let is_other = |word: &Word| as_time(*word).is_none() && as_part(*word).is_none();
-    let mut rest: Vec<Word> = all.into_iter().filter(is_other).collect();
+    let mut rest = without_times(&around);
     if !parts.is_empty() {
-        if times.is_empty() {
-            // The number of 'every morning 7' is probably a time.
-            let has_number = rest.iter().any(|word| matches!(word, Word::Number(_)));
-            return Err(if has_number { WordProblem::Unclear } else { WordProblem::NoTime });
-        }
-        if times.iter().any(|time| !parts.iter().any(|part| part.has(time.hour))) {
-            return Err(WordProblem::Refused(OTHER_PART));
-        }
-        // 'friday night at 1am' probably means Saturday.
-        let is_after_midnight = |time: &DayTime| {
-            time.hour < 6 && parts.iter().all(|part| *part == DayPart::Night || !part.has(time.hour))
-        };
-        let is_every_day = matches!(
-            rest.as_slice(),
-            [] | [Word::Daily | Word::Every] | [Word::Every, Word::Unit(Unit::Day)]
-        );
-        if !is_every_day && times.iter().any(is_after_midnight) {
-            return Err(WordProblem::Refused(
-                "after midnight it is the next day; write that day, as in 'saturday 01:00'",
-            ));
-        }
+        check_parts(&parts, &times, &rest)?;
+    }
+    if times.len() > 1 && differ_by_time(&around) {
+        return Err(WordProblem::Refused(DIFFERENT_TIMES));
     }
     let is_interval = matches!(rest.as_slice(), [Word::Every, Word::Number(_), Word::Unit(_)]);
     let is_monthly = !is_interval
@@ -146,10 +129,13 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
             || take(&mut rest, &[Word::Unit(Unit::Month)]));
     let is_weekly =
         take(&mut rest, &[Word::Every, Word::Unit(Unit::Week)]) || take(&mut rest, &[Word::Weekly]);
-    let cron = |days: &str, weekdays: &str| match has_times_per_day {
-        true => Err(WordProblem::Refused(DIFFERENT_TIMES)),
-        false => cron(&times, days, weekdays),
-    };
+    let cron = |days: &str, weekdays: &str| cron(&times, days, weekdays);
+    if matches!(rest.as_slice(), [Word::Every, Word::Ordinal(2..), Word::Day(_)] if !is_monthly) {
+        return Err(WordProblem::Refused(SECOND_OR_OTHER));
+    }
+    if let Some(weekdays) = nth_weekdays(&rest) {
+        return cron("*", &weekdays);
+    }
     match rest.as_slice() {
         [] if is_monthly => Err(WordProblem::Refused("name the day, as in 'monthly on the 1st 09:00'")),
         [] if is_weekly => Err(WordProblem::Refused("name the day, as in 'monday 09:00'")),
@@ -165,42 +151,95 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
             Err(WordProblem::Refused("an interval has no time of day; name days, or leave the time out"))
         }
         [Word::Last, Word::Unit(Unit::Day)] => cron("L", "*"),
-        [Word::Last, Word::Day(day)] | [Word::Every, Word::Last, Word::Day(day)] => {
-            cron("*", &format!("{day}#L"))
-        }
-        // 'every second Monday' may also mean every other week.
-        [Word::Ordinal(nth), Word::Day(day)] if (1..=5).contains(nth) => cron("*", &format!("{day}#{nth}")),
-        [Word::Every, Word::Ordinal(1), Word::Day(day)] => cron("*", &format!("{day}#1")),
-        days if is_monthly || matches!(days, [Word::Ordinal(_), ..]) => {
+        // The working day that is nearest to the beginning or the end.
+        [Word::Last, Word::Weekdays] if is_monthly => cron("LW", "*"),
+        [Word::Ordinal(1), Word::Weekdays] if is_monthly => cron("1W", "*"),
+        days if is_monthly
+            || (matches!(days, [Word::Ordinal(_), ..]) && !days.contains(&Word::Unit(Unit::Day))) =>
+        {
+            let days = days.strip_prefix(&[Word::Every]).unwrap_or(days);
             cron(&days_of_month(days).ok_or(WordProblem::Unclear)?, "*")
         }
         days => cron("*", &weekdays(days).ok_or(WordProblem::Unclear)?),
     }
 }
 
-/// Whether different days stand between times or on both sides of them, as in `monday 9:00 and thursday 18:00`: then not every time is
-/// meant for every day.
-fn has_day_between_times(words: &[Word]) -> bool {
-    let is_time = |word: &Word| as_time(*word).is_some();
-    let is_day = |word: &Word| {
-        matches!(
-            word,
-            Word::Daily
-                | Word::Weekdays
-                | Word::Weekends
-                | Word::Last
-                | Word::Day(_)
-                | Word::Ordinal(_)
-                | Word::Number(_)
-                | Word::Unit(Unit::Day)
-        )
+/// Refuses what is clear, and no schedule.
+fn check_possible(words: &[Word]) -> Result<(), &'static str> {
+    let has_several = |meant: &dyn Fn(Word) -> bool| {
+        let several = |some: &[Word]| match some {
+            [Word::Every, Word::Number(2..), word] => meant(*word),
+            _ => false,
+        };
+        words.windows(3).any(several)
     };
-    let (Some(first), Some(last)) = (words.iter().position(is_time), words.iter().rposition(is_time)) else {
-        return false;
+    if words.contains(&Word::OfYear) || has_several(&|word| word == Word::Unit(Unit::Month)) {
+        return Err(MONTHS);
+    }
+    if words.contains(&Word::Except) {
+        return Err("name the days on which it runs, as in 'monday to saturday 09:00'");
+    }
+    let is_day = |word: Word| matches!(word, Word::Day(_) | Word::Weekdays | Word::Weekends);
+    if has_several(&is_day)
+        || (has_several(&|word| word == Word::Unit(Unit::Week)) && words.iter().any(|word| is_day(*word)))
+    {
+        return Err(
+            "it cannot leave out weeks on a certain day; 'every 2 weeks' counts from the creation of the task",
+        );
+    }
+    Ok(())
+}
+
+/// Removes a count such as `twice`, which must be the number of runs that the times and days make.
+fn check_count(mut words: Vec<Word>, times: usize) -> Result<Vec<Word>, WordProblem> {
+    let Some(mut place) = words.iter().position(|word| matches!(word, Word::Repeated(_))) else {
+        return Ok(words);
     };
-    let days: Vec<Word> = words.iter().copied().filter(is_day).collect();
-    let are_different = days.windows(2).any(|pair| pair[0] != pair[1]);
-    are_different && words[first..].iter().any(is_day) && words[..last].iter().any(is_day)
+    let count = match (words.remove(place), place.checked_sub(1).map(|before| words[before])) {
+        (Word::Repeated(0), Some(Word::Number(count))) => {
+            place -= 1;
+            words.remove(place);
+            count
+        }
+        (Word::Repeated(count), _) => count,
+        _ => 0,
+    };
+    let days = match words[place..] {
+        [Word::Weekly | Word::Monthly, ..] | [Word::Every, Word::Unit(Unit::Week | Unit::Month), ..] => {
+            named_days(&words)
+        }
+        _ => 1,
+    };
+    if usize::try_from(count) == Ok(days * times) {
+        return Ok(words);
+    }
+    Err(WordProblem::Refused(
+        "name each time or day, as in 'daily 8:00 and 18:00' or 'monday and thursday 9:00'",
+    ))
+}
+
+/// Refuses times that are not in the parts of the day.
+fn check_parts(parts: &[DayPart], times: &BTreeSet<DayTime>, rest: &[Word]) -> Result<(), WordProblem> {
+    if times.is_empty() {
+        // The number of 'every morning 7' is probably a time.
+        let has_number = rest.iter().any(|word| matches!(word, Word::Number(_)));
+        return Err(if has_number { WordProblem::Unclear } else { WordProblem::NoTime });
+    }
+    if times.iter().any(|time| !parts.iter().any(|part| part.has(time.hour))) {
+        return Err(WordProblem::Refused(OTHER_PART));
+    }
+    // 'friday night at 1am' probably means Saturday.
+    let is_after_midnight = |time: &DayTime| {
+        time.hour < 6 && parts.iter().all(|part| *part == DayPart::Night || !part.has(time.hour))
+    };
+    let is_every_day =
+        matches!(rest, [] | [Word::Daily | Word::Every] | [Word::Every, Word::Unit(Unit::Day)]);
+    if !is_every_day && times.iter().any(is_after_midnight) {
+        return Err(WordProblem::Refused(
+            "after midnight it is the next day; write that day, as in 'saturday 01:00'",
+        ));
+    }
+    Ok(())
 }
 
 /// A date with a time, if the words begin with a date.
@@ -235,72 +274,6 @@ fn date(words: &[String]) -> Result<Option<String>, WordProblem> {
     Ok(Some(format!("{day}T{time}")))
 }
 
-/// The meaning of each word, without fillers.
-fn read_words(words: &[String]) -> Result<Vec<Word>, WordProblem> {
-    let mut read: Vec<Word> = Vec::new();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let part_of = |word: &str| as_part(known(word)?);
-    let mut left = words.as_slice();
-    let mut is_after_at = false;
-    while let [word, rest @ ..] = left {
-        let word = *word;
-        left = rest;
-        let number = word.parse::<u32>().ok().filter(|_| !word.starts_with('+'));
-        let (half, part, length) = match rest {
-            ["in", "the", part, ..] => (None, part_of(part), 3),
-            // The number of 'on the 15 at night 22:00' is a day.
-            ["at", "night", ..] if number.is_none() || is_after_at => (None, Some(DayPart::Night), 2),
-            [next, ..] => (Half::parse(next), None, 1),
-            [] => (None, None, 0),
-        };
-        let meaning = match known(word) {
-            // Behind a number it is a unit.
-            Some(Word::Ordinal(2)) if matches!(read.last(), Some(Word::Number(_))) => {
-                Word::Unit(Unit::Second)
-            }
-            Some(word) => word,
-            // Such as 'weekdays in the morning at 7:30'.
-            None if word == "in" && matches!(rest, ["the", part, ..] if part_of(part).is_some()) => {
-                Word::Filler
-            }
-            None => {
-                // Such as 'every evening at 7'. In 'every evening at 13:00' the time is clear.
-                let is_in_evening = half.is_none()
-                    && read.iter().filter_map(|word| as_part(*word)).eq([DayPart::Evening])
-                    && match number {
-                        Some(_) => is_after_at,
-                        None => clock_in(word, DayPart::Evening).is_some(),
-                    };
-                let time = match part.or(is_in_evening.then_some(DayPart::Evening)) {
-                    Some(part) if clock(word, None).is_some() => {
-                        Some(clock_in(word, part).ok_or(WordProblem::Refused(OTHER_PART))?)
-                    }
-                    _ => clock(word, half),
-                };
-                match (time, number) {
-                    (Some(time), None) => Word::Time(time),
-                    (Some(time), Some(_)) if half.is_some() || part.is_some() || is_after_at => {
-                        Word::Time(time)
-                    }
-                    (_, Some(number)) => Word::Number(number),
-                    (None, None) if is_like_time(word) => return Err(WordProblem::BadTime(word.to_owned())),
-                    (None, None) => Word::Ordinal(ordinal(word).ok_or(WordProblem::Unclear)?),
-                }
-            }
-        };
-        let is_written_time = matches!(meaning, Word::Time(_)) && known(word).is_none();
-        // The night is read again as a part of the day: after midnight it is the next day.
-        if is_written_time && (half.is_some() || part.is_some_and(|part| part != DayPart::Night)) {
-            left = rest.get(length..).unwrap_or_default();
-        }
-        is_after_at = word == "at";
-        if meaning != Word::Filler {
-            read.push(meaning);
-        }
-    }
-    Ok(read)
-}
-
 /// Removes these words, if they stand together.
 fn take(words: &mut Vec<Word>, wanted: &[Word]) -> bool {
     let place = words.windows(wanted.len()).position(|window| window == wanted);
@@ -308,47 +281,6 @@ fn take(words: &mut Vec<Word>, wanted: &[Word]) -> bool {
         words.drain(start..start + wanted.len());
     }
     place.is_some()
-}
-
-/// The days of a month, as cron writes them.
-fn days_of_month(days: &[Word]) -> Option<String> {
-    let day = |word: &Word| match word {
-        Word::Ordinal(day) | Word::Number(day) => Some(*day).filter(|day| (1..=31).contains(day)),
-        _ => None,
-    };
-    let days: BTreeSet<u32> = days.iter().map(day).collect::<Option<_>>()?;
-    Some(days.iter().map(u32::to_string).collect::<Vec<_>>().join(","))
-}
-
-/// The days of a week, as cron writes them: from Monday, and Sunday is 0.
-fn weekdays(days: &[Word]) -> Option<String> {
-    // Monday is 0 here, so that they are in order.
-    let mut found = BTreeSet::new();
-    let place = |day: u8| (day + 6) % 7;
-    let mut words = days.iter().copied().peekable();
-    while let Some(word) = words.next() {
-        match word {
-            Word::Every => {}
-            Word::Weekdays => found.extend(0..5),
-            Word::Weekends => found.extend(5..7),
-            Word::Day(from) if words.peek() == Some(&Word::To) => {
-                words.next();
-                let Some(Word::Day(to)) = words.next() else { return None };
-                let length = (place(to) + 7 - place(from)) % 7;
-                found.extend((0..=length).map(|step| (place(from) + step) % 7));
-            }
-            Word::Day(day) => {
-                found.insert(place(day));
-            }
-            _ => return None,
-        }
-    }
-    match found.iter().copied().collect::<Vec<u8>>().as_slice() {
-        [] => None,
-        [0, 1, 2, 3, 4] => Some("1-5".to_owned()),
-        [0, 1, 2, 3, 4, 5, 6] => Some("*".to_owned()),
-        some => Some(some.iter().map(|day| ((day + 1) % 7).to_string()).collect::<Vec<_>>().join(",")),
-    }
 }
 
 /// An expression for these times on these days.
@@ -383,7 +315,7 @@ fn interval(count: u32, unit: Unit) -> Result<PlainSchedule, WordProblem> {
 fn nearest(words: &[String]) -> Option<String> {
     let forms = || KNOWN.iter().flat_map(|(forms, _)| forms.iter().copied());
     let corrected = words.iter().map(|word| {
-        if read_words(std::slice::from_ref(word)).is_ok() || Half::parse(word).is_some() || word == "in" {
+        if is_readable(word) || Half::parse(word).is_some() || word == "in" {
             return Some(word.clone());
         }
         let slips = word.chars().count() / 3;
@@ -397,6 +329,9 @@ fn nearest(words: &[String]) -> Option<String> {
 
 /// `10 minutes` with the word that it lacks.
 fn with_every(words: &[String]) -> Option<String> {
+    if words.first().and_then(|word| known(word)) == Some(Word::Every) {
+        return None;
+    }
     let corrected: Vec<String> = std::iter::once(EVERY.to_owned()).chain(words.iter().cloned()).collect();
     meaning(&corrected).is_ok().then(|| corrected.join(" "))
 }

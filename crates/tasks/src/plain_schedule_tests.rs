@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::schedule::Schedule;
 use crate::schedule_words::in_words;
 
 fn parsed(text: &str) -> Result<(ScheduleType, String), String> {
@@ -68,6 +69,65 @@ fn the_documented_phrases_are_read() {
         ("every first monday of the month at 09:00", Cron, "0 9 * * 1#1"),
         ("second tuesday 09:00", Cron, "0 9 * * 2#2"),
         ("last friday 17:00", Cron, "0 17 * * 5#L"),
+        ("at 9:00 on the last friday and at 18:00", Cron, "0 9,18 * * 5#L"),
+        ("last friday of the month at 9:00 and 18:00", Cron, "0 9,18 * * 5#L"),
+        ("last friday of the month at 9:00 and last friday of the month at 18:00", Cron, "0 9,18 * * 5#L"),
+        ("9:00 monday to friday and 18:00", Cron, "0 9,18 * * 1-5"),
+        ("9:00 on the first monday and 18:00", Cron, "0 9,18 * * 1#1"),
+        ("9:00 on the last day of the month and 18:00", Cron, "0 9,18 L * *"),
+        ("monday and thursday 9:00 and monday and thursday 18:00", Cron, "0 9,18 * * 1,4"),
+        ("every second tuesday of the month 9:00", Cron, "0 9 * * 2#2"),
+        ("first and third monday 9:00", Cron, "0 9 * * 1#1,1#3"),
+        ("fifth friday of the month 9:00", Cron, "0 9 * * 5#5"),
+        ("1st of every month at 9am", Cron, "0 9 1 * *"),
+        ("every 15th of the month 9:00", Cron, "0 9 15 * *"),
+        ("on the first day of every month at 9:00", Cron, "0 9 1 * *"),
+        ("start of the month 9:00", Cron, "0 9 1 * *"),
+        ("at the end of the month at 18:00", Cron, "0 18 L * *"),
+        ("monthly on day 15 at 9:00", Cron, "0 9 15 * *"),
+        ("15th and last day of the month 9:00", Cron, "0 9 15,L * *"),
+        ("last working day of the month 17:00", Cron, "0 17 LW * *"),
+        ("first weekday of the month 9:00", Cron, "0 9 1W * *"),
+        ("business days 9:00", Cron, "0 9 * * 1-5"),
+        ("every week day at 9", Cron, "0 9 * * 1-5"),
+        ("mon/wed/fri 9:00", Cron, "0 9 * * 1,3,5"),
+        ("monday thru friday at eight", Cron, "0 8 * * 1-5"),
+        ("weekdays at 8 and 18", Cron, "0 8,18 * * 1-5"),
+        ("9 o'clock daily", Cron, "0 9 * * *"),
+        ("nightly 2:00", Cron, "0 2 * * *"),
+        ("at midnight", Cron, "0 0 * * *"),
+        ("daily at noon", Cron, "0 12 * * *"),
+        ("once a day at 9:00", Cron, "0 9 * * *"),
+        ("once a week on friday at 17:00", Cron, "0 17 * * 5"),
+        ("twice a day at 8:00 and 18:00", Cron, "0 8,18 * * *"),
+        ("two times a day at 8 and 18", Cron, "0 8,18 * * *"),
+        ("once an hour", Cron, "0 * * * *"),
+        ("twice a week on monday and thursday 9:00", Cron, "0 9 * * 1,4"),
+        ("twice a month on the first and third monday 9:00", Cron, "0 9 * * 1#1,1#3"),
+        ("every evening at 7 and 9", Cron, "0 19,21 * * *"),
+        ("on mondays at 9 o'clock in the evening", Cron, "0 21 * * 1"),
+        ("the 1st at 9 and 15 o'clock", Cron, "0 9,15 1 * *"),
+        ("from monday to friday at 9:00", Cron, "0 9 * * 1-5"),
+        ("every second of the month 9:00", Cron, "0 9 2 * *"),
+        ("every 3 hours between 9 and 17", Cron, "0 9,12,15 * * *"),
+        ("every hour from 9:30 to 12:30 on weekdays", Cron, "30 9,10,11,12 * * 1-5"),
+        ("every 3 hours between 9:30 and 17", Cron, "30 9,12,15 * * *"),
+        ("every 2 hours from monday to friday", Cron, "0 */2 * * 1-5"),
+        ("every hour from 1pm to 3pm", Cron, "0 13,14,15 * * *"),
+        ("weekdays hourly 9-11", Cron, "0 9,10,11 * * 1-5"),
+        ("every 15 minutes between 9am and 5pm", Cron, "*/15 9-16 * * *"),
+        ("every 20 minutes from 9 to 10", Cron, "*/20 9 * * *"),
+        ("every 30 minutes on weekdays", Cron, "*/30 * * * 1-5"),
+        ("hourly on weekdays", Cron, "0 * * * 1-5"),
+        ("every 2 hours on monday and friday", Cron, "0 */2 * * 1,5"),
+        ("every two hours", Interval, "2h"),
+        ("every half hour", Interval, "30m"),
+        ("every 15min", Interval, "15m"),
+        ("every 2h", Interval, "2h"),
+        ("every other day", Interval, "48h"),
+        ("every third day", Interval, "72h"),
+        ("every other week", Interval, "336h"),
+        ("fortnightly", Interval, "336h"),
         ("every 15 minutes", Interval, "15m"),
         ("every minute", Interval, "1m"),
         ("every 30 seconds", Interval, "30s"),
@@ -93,6 +153,9 @@ fn days_with_times_of_their_own_are_not_mixed() {
         "weekdays 7:00, weekends 9:30",
         "monday 9:00 and 18:00 thursday",
         "monthly on the 1st 9:00 and the 15th 18:00",
+        "9:00 on monday and thursday 18:00",
+        "9:00 on the 1st and 15th and 18:00",
+        "last friday 9:00 and first friday 18:00",
     ] {
         let expected =
             "is not possible: a task cannot have different times on different days; create a task for each";
@@ -129,11 +192,38 @@ fn other_words_are_errors_that_help() {
         ("in 10 minutes", "a date for a single run, such as '2027-01-31 09:00'"),
         ("2099-01-31", "has no time"),
         ("monthly 09:00", "name the day, as in 'monthly on the 1st 09:00'"),
-        ("every 2 months", "name the day"),
+        ("every 2 months", "use the type cron"),
+        ("every second month 9:00", "use the type cron"),
+        ("once at 9:00", "a single run needs a date, as in '2027-01-31 09:00'"),
+        ("daily at 8am and 5", "write am or pm at each hour, as in 'daily 9am and 5pm'"),
+        ("at 7 and 9 in the evening", "write am or pm at each hour"),
+        ("every hour from 1 to 5pm", "write am or pm at each hour"),
+        ("the 1st at 9 and 15", "Did you mean 'the 1st at 9 and 15:00'?"),
+        ("monday between 9 and 17", "say how often"),
+        ("every 2 hours from 9:00", "name two hours of one day"),
+        ("between monday and friday 9:00", "is not a schedule. Write one"),
+        ("twice a week monday and thursday at 9:00 and 18:00", "name each time or day"),
+        ("quarterly", "words cannot name months or longer times; use the type cron, as in '0 9 1 */3 *'"),
+        ("every year on march 1st 9:00", "use the type cron"),
+        ("every other monday 9:00", "it cannot leave out weeks on a certain day"),
+        ("every 2 weeks on monday 9:00", "'every 2 weeks' counts from the creation of the task"),
+        ("daily except sunday 9:00", "name the days on which it runs"),
+        ("twice a day", "name each time or day, as in 'daily 8:00 and 18:00'"),
+        ("twice a week at 9:00", "name each time or day"),
+        ("3 times a day at 8:00 and 18:00", "name each time or day"),
+        ("daily from 9:00 to 17:00", "say how often, as in 'every 2 hours between 9:00 and 17:00'"),
+        ("every hour between 17 and 9", "the earlier one first"),
+        ("every 7 minutes on weekdays", "must divide an hour"),
+        ("every 5 hours on weekdays", "must divide a day"),
+        ("every 10 minutes between 9:30 and 17:00", "from the full hour"),
+        ("every weekday morning", "add one, as in 'every weekday morning 09:00'"),
+        ("1st of every month", "add one, as in '1st of every month 09:00'"),
+        ("mon-fri 7", "Did you mean 'mon - fri 07:00'?"),
+        ("every hour at 15", "is not a schedule"),
         ("weekly 09:00", "name the day, as in 'monday 09:00'"),
         ("daily 7:00 and 8:30", "create a task for each time"),
         ("every 15 minutes at 9:00", "an interval has no time of day"),
-        ("every second monday 9:00", "is not a schedule"),
+        ("every second monday 9:00", "it can mean once a month or once in several weeks"),
         ("monthly on the 32nd 09:00", "is not a schedule"),
         ("daily 25:00", "'25:00' is not a time of day; write one from 00:00 to 23:59, as in 'daily 07:30'"),
         ("daily 7:60", "'7:60' is not a time of day"),
@@ -173,7 +263,38 @@ fn days() -> impl Strategy<Value = String> {
         }),
         Just("last friday of the month".to_owned()),
         Just("last day of the month".to_owned()),
+        Just("last weekday of the month".to_owned()),
+        Just("first weekday of the month".to_owned()),
+        Just("first and third monday of the month".to_owned()),
+        Just("15th and last day of the month".to_owned()),
     ]
+}
+
+#[test]
+fn days_of_a_month_that_are_no_dates_come_every_month() {
+    let after = "2027-01-01T00:00:00Z".parse().unwrap();
+    let days = |text: &str| -> Vec<String> {
+        let read = PlainSchedule::parse(text).unwrap();
+        let schedule = Schedule::from_now(read.kind, &read.value, Zone::UTC, after).unwrap();
+        schedule.upcoming(after).take(5).map(|slot| slot.to_string()[..10].to_owned()).collect()
+    };
+    assert_eq!(
+        days("last working day of the month 17:00"),
+        ["2027-01-29", "2027-02-26", "2027-03-31", "2027-04-30", "2027-05-31"]
+    );
+    // 2027-05-01 is a Saturday.
+    assert_eq!(
+        days("first working day of the month 9:00"),
+        ["2027-01-01", "2027-02-01", "2027-03-01", "2027-04-01", "2027-05-03"]
+    );
+    assert_eq!(
+        days("first and third monday 9:00"),
+        ["2027-01-04", "2027-01-18", "2027-02-01", "2027-02-15", "2027-03-01"]
+    );
+    assert_eq!(
+        days("15th and last day of the month 9:00"),
+        ["2027-01-15", "2027-01-31", "2027-02-15", "2027-02-28", "2027-03-15"]
+    );
 }
 
 proptest! {

@@ -200,7 +200,12 @@ impl Runner {
                 Ok(Renewal::Lost) => return interrupted("its lease expired"),
                 Err(error) => {
                     self.note_outage();
-                    tracing::warn!(task = %run.task_id, %error, "cannot renew the lease of a run");
+                    tracing::warn!(
+                        task = %run.task_id,
+                        %error,
+                        "the lease of a run cannot be renewed; Hob tries again. 'hob doctor' checks the \
+                         database"
+                    );
                 }
             }
         }
@@ -221,16 +226,29 @@ impl Runner {
                     return;
                 }
                 Ok(false) => {
-                    tracing::warn!(task = %run.task_id, "the result of a run is not stored: its lease expired, or its task was deleted");
+                    tracing::warn!(
+                        task = %run.task_id,
+                        "the result of a run is not stored: its lease expired, or its task was deleted. 'hob \
+                         scheduler run' runs a task again"
+                    );
                     return;
                 }
                 Err(error) if error.is_temporary() && began.elapsed() < self.claimant.lease => {
-                    tracing::warn!(task = %run.task_id, %error, "cannot store the result of a run; retrying");
+                    tracing::warn!(
+                        task = %run.task_id,
+                        %error,
+                        "the result of a run cannot be stored; Hob tries again. 'hob doctor' checks the \
+                         database"
+                    );
                     is_repeated = true;
                     tokio::time::sleep(RECORD_RETRY_INTERVAL).await;
                 }
                 Err(error) => {
-                    tracing::error!(task = %run.task_id, %error, "cannot store the result of a run");
+                    tracing::error!(
+                        task = %run.task_id,
+                        %error,
+                        "the result of a run cannot be stored and is lost. 'hob doctor' checks the database"
+                    );
                     return;
                 }
             }

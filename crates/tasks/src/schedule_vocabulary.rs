@@ -6,7 +6,17 @@ pub(crate) enum Word {
     /// Between other words: `at`, `on`, `the`.
     Filler,
     Every,
+    /// `every other monday`.
+    Other,
     To,
+    /// Before the first and the last hour.
+    Between,
+    /// How many times; 0 if the number stands before it.
+    Repeated(u32),
+    /// Before days on which it does not run.
+    Except,
+    /// A month by its name, or a longer time.
+    OfYear,
     Daily,
     Hourly,
     Weekly,
@@ -92,6 +102,7 @@ pub(crate) const KNOWN: &[(&[&str], Word)] = &[
     (&["second"], Word::Ordinal(2)),
     (&["third"], Word::Ordinal(3)),
     (&["fourth"], Word::Ordinal(4)),
+    (&["fifth"], Word::Ordinal(5)),
     (&["seconds", "sec", "secs"], Word::Unit(Unit::Second)),
     (&["minutes", "minute", "min", "mins"], Word::Unit(Unit::Minute)),
     (&["hours", "hour"], Word::Unit(Unit::Hour)),
@@ -101,23 +112,108 @@ pub(crate) const KNOWN: &[(&[&str], Word)] = &[
     (&["morning", "mornings"], Word::Part(DayPart::Morning)),
     (&["afternoon", "afternoons"], Word::Part(DayPart::Afternoon)),
     (&["evening", "evenings"], Word::Part(DayPart::Evening)),
-    (&["night", "nights"], Word::Part(DayPart::Night)),
+    (&["night", "nights", "nightly"], Word::Part(DayPart::Night)),
     (&["noon"], Word::Time(DayTime { hour: 12, minute: 0 })),
     (&["midnight"], Word::Time(DayTime { hour: 0, minute: 0 })),
+    // Of words that are as similar to a misspelt one, the first is suggested, so these are the last.
+    (&["a", "an", "per"], Word::Every),
+    (&["other"], Word::Other),
+    (&["thru"], Word::To),
+    (&["between", "from"], Word::Between),
+    (&["twice"], Word::Repeated(2)),
+    (&["times"], Word::Repeated(0)),
+    (&["except", "but", "not"], Word::Except),
+    (&["quarterly", "quarter", "quarters", "yearly", "annually", "year", "years"], Word::OfYear),
+    (&["january", "february", "march", "april", "may", "june", "july", "august"], Word::OfYear),
+    (&["september", "october", "november", "december", "jan", "feb", "mar", "apr"], Word::OfYear),
+    (&["jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"], Word::OfYear),
 ];
 
-/// The words in lower case, without commas. A range such as `mon-fri` is three words.
+/// Words that stand for others.
+const SYNONYMS: &[(&[&str], &[&str])] = &[
+    (&["business", "day"], &["weekdays"]),
+    (&["business", "days"], &["weekdays"]),
+    (&["working", "day"], &["weekdays"]),
+    (&["working", "days"], &["weekdays"]),
+    (&["work", "day"], &["weekdays"]),
+    (&["work", "days"], &["weekdays"]),
+    (&["week", "day"], &["weekdays"]),
+    (&["week", "days"], &["weekdays"]),
+    (&["end", "of"], &["last", "day"]),
+    (&["start", "of"], &["first", "day"]),
+    (&["beginning", "of"], &["first", "day"]),
+    (&["half", "an", "hour"], &["30", "minutes"]),
+    (&["half", "hour"], &["30", "minutes"]),
+    (&["quarter", "of", "an", "hour"], &["15", "minutes"]),
+    (&["quarter", "hour"], &["15", "minutes"]),
+    (&["fortnightly"], &["every", "2", "weeks"]),
+    (&["one"], &["1"]),
+    (&["two"], &["2"]),
+    (&["three"], &["3"]),
+    (&["four"], &["4"]),
+    (&["five"], &["5"]),
+    (&["six"], &["6"]),
+    (&["seven"], &["7"]),
+    (&["eight"], &["8"]),
+    (&["nine"], &["9"]),
+    (&["ten"], &["10"]),
+    (&["eleven"], &["11"]),
+    (&["twelve"], &["12"]),
+    (&["fifteen"], &["15"]),
+    (&["twenty"], &["20"]),
+    (&["thirty"], &["30"]),
+];
+
+/// The units behind a number in one word, as in `15min`.
+const SHORT_UNITS: &[(&[&str], &str)] = &[
+    (&["s", "sec", "secs"], "seconds"),
+    (&["m", "min", "mins", "minutes"], "minutes"),
+    (&["h", "hr", "hrs", "hours"], "hours"),
+    (&["d", "days"], "days"),
+    (&["w", "weeks"], "weeks"),
+];
+
+/// The words in lower case, without commas, and without words that stand for others. A range such as `mon-fri` is three words.
 pub(crate) fn words(text: &str) -> Vec<String> {
     let is_gap = |letter: char| letter.is_whitespace() || matches!(letter, ',' | ';');
     let text = text.to_lowercase().replace('–', "-");
-    let mut words = Vec::new();
+    let mut words: Vec<&str> = Vec::new();
     for word in text.split(is_gap).map(|word| word.trim_end_matches('.')).filter(|word| !word.is_empty()) {
+        let is_time = |word: &str| clock(word, None).is_some();
         match word.split_once('-') {
-            Some((from, to)) if is_day(from) && is_day(to) => words.extend([from, "-", to]),
-            _ => words.push(word),
+            Some((from, to)) if (is_day(from) && is_day(to)) || (is_time(from) && is_time(to)) => {
+                words.extend([from, "-", to]);
+            }
+            _ if word.split('/').all(is_day) => words.extend(word.split('/')),
+            _ => match with_unit(word) {
+                Some((count, unit)) => words.extend([count, unit]),
+                None => words.push(word),
+            },
         }
     }
-    words.into_iter().map(str::to_owned).collect()
+    let mut written = Vec::new();
+    let mut left = words.as_slice();
+    while let [word, rest @ ..] = left {
+        match SYNONYMS.iter().find(|(form, _)| left.starts_with(form)) {
+            Some((form, meaning)) => {
+                written.extend(meaning.iter().copied().map(str::to_owned));
+                left = &left[form.len()..];
+            }
+            None => {
+                written.push((*word).to_owned());
+                left = rest;
+            }
+        }
+    }
+    written
+}
+
+/// The number and the unit of a word such as `15min`.
+fn with_unit(word: &str) -> Option<(&str, &'static str)> {
+    let end = word.find(|letter: char| !letter.is_ascii_digit())?;
+    let (count, unit) = word.split_at(end);
+    let (_, unit) = SHORT_UNITS.iter().find(|(forms, _)| forms.contains(&unit))?;
+    (!count.is_empty()).then_some((count, *unit))
 }
 
 fn is_day(word: &str) -> bool {

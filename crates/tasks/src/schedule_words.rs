@@ -35,10 +35,13 @@ fn cron_in_words(expression: &str) -> Option<String> {
     let times = listed(&times);
     let days = match (*days, *weekdays) {
         ("*", "*") => "every day".to_owned(),
-        ("L", "*") => "on the last day of every month".to_owned(),
+        ("LW", "*") => "on the last weekday of every month".to_owned(),
+        ("1W", "*") => "on the first weekday of every month".to_owned(),
         (days, "*") => {
-            let days: BTreeSet<u32> = days.split(',').map(|day| number(day, 31)).collect::<Option<_>>()?;
-            let days: Vec<String> = days.into_iter().map(ordinal).collect();
+            let (last, days): (Vec<&str>, Vec<&str>) = days.split(',').partition(|day| *day == "L");
+            let days: BTreeSet<u32> = days.into_iter().map(|day| number(day, 31)).collect::<Option<_>>()?;
+            let last = last.first().map(|_| "last day".to_owned());
+            let days: Vec<String> = days.into_iter().map(ordinal).chain(last).collect();
             format!("on the {} of every month", listed(&days))
         }
         ("*", weekdays) => days_in_words(weekdays)?,
@@ -48,13 +51,8 @@ fn cron_in_words(expression: &str) -> Option<String> {
 }
 
 fn days_in_words(field: &str) -> Option<String> {
-    if let Some((day, nth)) = field.split_once('#') {
-        let day = DAYS[weekday(day)?];
-        let nth = match nth {
-            "L" => "last",
-            nth => *ORDINALS.get(usize::try_from(number(nth, 5)?).ok()?.checked_sub(1)?)?,
-        };
-        return Some(format!("on the {nth} {day} of every month"));
+    if field.contains('#') {
+        return nth_days_in_words(field);
     }
     let mut days = BTreeSet::new();
     for part in field.split(',') {
@@ -74,6 +72,27 @@ fn days_in_words(field: &str) -> Option<String> {
         [0, 1, 2, 3, 4, 5, 6] => "every day".to_owned(),
         some => listed(&some.iter().map(|day| format!("{}s", DAYS[*day])).collect::<Vec<_>>()),
     })
+}
+
+/// The places of one day in a month, such as `1#1,1#3`.
+fn nth_days_in_words(field: &str) -> Option<String> {
+    let mut places = Vec::new();
+    let mut named = None;
+    for part in field.split(',') {
+        let (day, nth) = part.split_once('#')?;
+        let day = weekday(day)?;
+        if named.replace(day).is_some_and(|before| before != day) {
+            return None;
+        }
+        places.push(match nth {
+            "L" => "last".to_owned(),
+            nth => {
+                let nth = usize::try_from(number(nth, 5)?).ok()?;
+                (*ORDINALS.get(nth.checked_sub(1)?)?).to_owned()
+            }
+        });
+    }
+    Some(format!("on the {} {} of every month", listed(&places), DAYS[named?]))
 }
 
 /// The place of a day in [`DAYS`]. Cron writes a number, where 0 and 7 are Sunday, or three letters.
@@ -147,6 +166,11 @@ mod tests {
             ("0 9 L * *", Some("on the last day of every month at 09:00")),
             ("0 9 * * 1#1", Some("on the first Monday of every month at 09:00")),
             ("0 17 * * 5#L", Some("on the last Friday of every month at 17:00")),
+            ("0 9 * * 1#1,MON#3", Some("on the first and third Monday of every month at 09:00")),
+            ("0 9 * * 1#1,2#3", None),
+            ("0 9 15,L * *", Some("on the 15th and last day of every month at 09:00")),
+            ("0 9 LW * *", Some("on the last weekday of every month at 09:00")),
+            ("0 9 1W * *", Some("on the first weekday of every month at 09:00")),
             ("0 * * * *", Some("every hour")),
             ("*/15 * * * *", None),
             ("0 9 1 * MON", None),

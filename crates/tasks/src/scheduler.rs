@@ -131,8 +131,8 @@ impl Scheduler {
     pub fn start(&self) {
         if !Zone::is_system_known() {
             tracing::warn!(
-                "the time zone of this machine has no known name, so tasks without a time zone and the times of calendars and feeds \
-                 are in UTC. Set the environment variable TZ to its name, such as TZ=Europe/Berlin"
+                "the time zone of this machine has no known name, so Hob uses UTC for calendars, feeds, and \
+                 tasks without a time zone. Set the variable TZ to its name, such as TZ=Europe/Berlin"
             );
         }
         let (shared, active) = (Arc::clone(&self.shared), self.active.clone());
@@ -235,7 +235,10 @@ impl Shared {
                 && let Err(error) = self.recalculate(now).await
             {
                 clock.mark_unsteady(steady);
-                tracing::warn!(%error, "cannot recalculate tasks after a change of the clock; retrying");
+                tracing::warn!(
+                    %error,
+                    "the tasks cannot be recalculated after a change of the clock; Hob tries again"
+                );
             }
             let room = self.slots.available_permits();
             let begun = self.begin_due(now, room, active, abort).await?;
@@ -269,7 +272,10 @@ impl Shared {
             }
             Err(error) => {
                 if !failures.has_failed() {
-                    tracing::warn!(error = %with_cause(&error), "cannot read the tasks; Hob keeps trying");
+                    tracing::warn!(
+                        error = %with_cause(&error),
+                        "the tasks cannot be read; Hob keeps trying. 'hob doctor' checks the database"
+                    );
                 }
                 self.runner.note_outage();
                 let time = failures.next_delay().min(self.options.poll_interval);
@@ -320,7 +326,7 @@ impl Shared {
             tracing::warn!(
                 %task,
                 next_run,
-                "the clock was {} h ahead when this task last ran; recalculated its next run",
+                "the clock was {} h ahead when this task last ran; Hob recalculated its next run",
                 ahead.as_hours()
             );
         }
@@ -397,7 +403,11 @@ impl Shared {
             store.expire_leases(now, lease)
         });
         for run in ended.await? {
-            tracing::warn!(task = %run.task_id, slot = %run.slot, "a run was interrupted: its process has ended");
+            tracing::warn!(
+                task = %run.task_id,
+                slot = %run.slot,
+                "a run was interrupted: its process has ended. 'hob scheduler run' runs the task again"
+            );
         }
         Ok(())
     }

@@ -25,7 +25,11 @@ pub fn task_tools(tasks: &TaskService) -> Vec<Arc<dyn Tool>> {
 /// The error as text for the model.
 fn tool_error(error: TaskError) -> ToolError {
     if let TaskError::Unavailable(cause) = &error {
-        tracing::warn!(%error, %cause, "a tool cannot read or write the tasks");
+        tracing::warn!(
+            %error,
+            %cause,
+            "a tool cannot read or write the tasks. 'hob doctor' checks the database"
+        );
     }
     ToolError::new(match &error {
         TaskError::NotFound { .. } => format!("{error}; list_scheduled_tasks lists all tasks"),

@@ -140,7 +140,11 @@ fn plan(rows: &[Row], now: Timestamp, claimant: &Claimant) -> QueryResult<Plans>
             // For example an unknown time zone. The other tasks must not wait for it.
             Err(error @ QueryError::Unreadable { .. }) => {
                 let id: String = row.try_get(0)?;
-                tracing::warn!(task = %id, %error, "skipped a task that cannot be read");
+                tracing::warn!(
+                    task = %id,
+                    %error,
+                    "a task cannot be read and is skipped. Create it again with 'hob scheduler create'"
+                );
                 plans.not_due.push(id);
                 continue;
             }

@@ -110,7 +110,11 @@ fn claim(
         Ok(None) => return Ok(None),
         // For example an unknown time zone. The other tasks must not wait for it.
         Err(error @ rusqlite::Error::FromSqlConversionFailure(..)) => {
-            tracing::warn!(task = %id, %error, "skipped a task that cannot be read");
+            tracing::warn!(
+                task = %id,
+                %error,
+                "a task cannot be read and is skipped. Create it again with 'hob scheduler create'"
+            );
             not_due(transaction, id)?;
             return Ok(None);
         }

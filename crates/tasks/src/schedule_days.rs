@@ -1,0 +1,152 @@
+//! The days of a schedule in plain words, as cron writes them. Knows nothing of times of day beyond their places. Pure.
+
+use std::collections::BTreeSet;
+
+use crate::schedule_vocabulary::{Unit, Word, as_part, as_time};
+
+/// The words before, between and behind the times, without times and parts of the day.
+pub(crate) fn around_times(words: &[Word]) -> Vec<Vec<Word>> {
+    let others = |part: &[Word]| part.iter().copied().filter(|word| as_part(*word).is_none()).collect();
+    words.split(|word| as_time(*word).is_some()).map(others).collect()
+}
+
+/// The words without times and parts of the day. Words that stand at each of several times, as in `monday 9:00 and monday 18:00`, stand
+/// there once.
+pub(crate) fn without_times(around: &[Vec<Word>]) -> Vec<Word> {
+    let mut said = around.iter().filter(|part| !part.is_empty());
+    let Some(first) = said.next() else { return Vec::new() };
+    match said.all(|part| part == first) {
+        true => first.clone(),
+        false => around.concat(),
+    }
+}
+
+/// Whether not every time is meant for every day, as in `monday 9:00 and thursday 18:00`: different days stand at the times, or several
+/// days between two of them.
+pub(crate) fn differ_by_time(around: &[Vec<Word>]) -> bool {
+    let days: Vec<Vec<Word>> = around.iter().map(|part| only_days(part)).collect();
+    let said: Vec<&Vec<Word>> = days.iter().filter(|part| !part.is_empty()).collect();
+    match said.as_slice() {
+        [] => false,
+        [one] => {
+            let is_between = days.len() > 2 && days[1..days.len() - 1].contains(one);
+            is_between && count(one) > 1
+        }
+        [first, others @ ..] => others.iter().any(|other| other != first),
+    }
+}
+
+/// How many days these words name: `last friday` and `monday to friday` are one.
+pub(crate) fn named_days(words: &[Word]) -> usize {
+    count(&only_days(words))
+}
+
+fn only_days(words: &[Word]) -> Vec<Word> {
+    let is_day = |word: &Word| {
+        matches!(
+            word,
+            Word::Daily
+                | Word::Weekdays
+                | Word::Weekends
+                | Word::Last
+                | Word::To
+                | Word::Day(_)
+                | Word::Ordinal(_)
+                | Word::Number(_)
+                | Word::Unit(Unit::Day)
+        )
+    };
+    words.iter().copied().filter(is_day).collect()
+}
+
+fn count(days: &[Word]) -> usize {
+    let is_noun =
+        |word: Option<&Word>| matches!(word, Some(Word::Day(_) | Word::Unit(Unit::Day) | Word::Weekdays));
+    let begins = |place: usize, word: &Word| match word {
+        Word::Last | Word::To => false,
+        Word::Ordinal(_) | Word::Number(_) => !is_noun(days.get(place + 1)),
+        _ => place == 0 || days[place - 1] != Word::To,
+    };
+    days.iter().enumerate().filter(|(place, word)| begins(*place, word)).count()
+}
+
+/// Days of the week by their place in a month, such as `first and third monday`.
+pub(crate) fn nth_weekdays(words: &[Word]) -> Option<String> {
+    let words = words.strip_prefix(&[Word::Every]).unwrap_or(words);
+    let (Word::Day(day), places) = words.split_last()? else { return None };
+    let place = |word: &Word| match word {
+        Word::Last => Some(format!("{day}#L")),
+        Word::Ordinal(nth) if (1..=5).contains(nth) => Some(format!("{day}#{nth}")),
+        _ => None,
+    };
+    let fields: Vec<String> = places.iter().map(place).collect::<Option<_>>()?;
+    (!fields.is_empty()).then(|| fields.join(","))
+}
+
+/// The days of a month.
+pub(crate) fn days_of_month(words: &[Word]) -> Option<String> {
+    let (mut days, mut has_last) = (BTreeSet::new(), false);
+    let mut left = words;
+    while let [word, rest @ ..] = left {
+        left = rest;
+        match (word, rest) {
+            (Word::Last, [Word::Unit(Unit::Day), rest @ ..]) => {
+                has_last = true;
+                left = rest;
+            }
+            (Word::Ordinal(day), [Word::Unit(Unit::Day), rest @ ..])
+            | (Word::Unit(Unit::Day), [Word::Number(day), rest @ ..]) => {
+                days.insert(*day);
+                left = rest;
+            }
+            (Word::Ordinal(day) | Word::Number(day), _) => {
+                days.insert(*day);
+            }
+            _ => return None,
+        }
+    }
+    if days.iter().any(|day| !(1..=31).contains(day)) || (days.is_empty() && !has_last) {
+        return None;
+    }
+    let last = has_last.then(|| "L".to_owned());
+    Some(days.iter().map(u32::to_string).chain(last).collect::<Vec<_>>().join(","))
+}
+
+/// The days of a week: from Monday, and Sunday is 0.
+pub(crate) fn weekdays(days: &[Word]) -> Option<String> {
+    // Monday is 0 here, so that they are in order.
+    let mut found = BTreeSet::new();
+    let place = |day: u8| (day + 6) % 7;
+    let mut words = days.iter().copied().peekable();
+    while let Some(word) = words.next() {
+        match word {
+            Word::Every => {}
+            Word::Weekdays => found.extend(0..5),
+            Word::Weekends => found.extend(5..7),
+            Word::Day(from) if words.peek() == Some(&Word::To) => {
+                words.next();
+                let Some(Word::Day(to)) = words.next() else { return None };
+                let length = (place(to) + 7 - place(from)) % 7;
+                found.extend((0..=length).map(|step| (place(from) + step) % 7));
+            }
+            Word::Day(day) => {
+                found.insert(place(day));
+            }
+            _ => return None,
+        }
+    }
+    match found.iter().copied().collect::<Vec<u8>>().as_slice() {
+        [] => None,
+        [0, 1, 2, 3, 4] => Some("1-5".to_owned()),
+        [0, 1, 2, 3, 4, 5, 6] => Some("*".to_owned()),
+        some => Some(some.iter().map(|day| ((day + 1) % 7).to_string()).collect::<Vec<_>>().join(",")),
+    }
+}
+
+/// The days of a schedule that runs on days of a week or on all days.
+pub(crate) fn any_weekdays(words: &[Word]) -> Option<String> {
+    match words {
+        [] | [Word::Daily] | [Word::Every, Word::Unit(Unit::Day)] => Some("*".to_owned()),
+        words => weekdays(words),
+    }
+}
