@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # clean_root.sh HOB DIRECTORY: makes a release of a built hob, and installs every file of it in a small Debian without a network.
 #
-# That Debian has Python, npm and what the packages ask for. It is made once and kept in DIRECTORY, which takes the network. The container
-# image of the release is run, too. Needs root, podman and mmdebstrap. Ends with 1 at the first thing that is not as it should be.
+# That Debian has Python, npm and what the packages ask for. It is made once and kept in DIRECTORY, which takes the network. There, a new
+# user's first commands are timed, with the model $HOB_TEST_MODEL. The container image of the release is run, too. Needs root, podman and mmdebstrap. Ends with 1 at the first thing that is not as it should be.
 set -euo pipefail
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -44,6 +44,9 @@ podman "${inside[@]}" "${mounts[@]}" "$image" python3 -B /checks/install.py "$wo
 
 told=$(podman "${inside[@]}" "${mounts[@]}" "$image" sh -c "dpkg --install '$work'/release/*.deb >&2 && hob update --json")
 case $told in *'"method":"deb"'*) echo 'ok the Debian package, installed' ;; *) fail "the Debian package: $told" ;; esac
+
+podman "${inside[@]}" "${mounts[@]}" --volume "$HOB_TEST_MODEL:/given/model.gguf:ro" "$image" \
+    sh -c "exec python3 -B /checks/first_day.py '$work'/release/*.deb /given/model.gguf"
 
 version=$("$hob" --version | cut -d ' ' -f 2)
 built=localhost/hob:$version

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# systemd.sh HOB DIRECTORY: installs the Debian package of a built hob where a real systemd runs, and tries what the book says of the service.
+# systemd.sh HOB DIRECTORY: installs the Debian package of a built hob where a real systemd runs, and checks what the documentation says of the service.
 #
-# That place is a container with a small Debian inside, which is made once and kept in DIRECTORY. Making it takes root and the network; trying
-# takes neither but root: the service answers with the model $HOB_TEST_MODEL. Ends with 1 at the first thing that is not as it should be.
+# This is a container with a small Debian, which is made once and kept in DIRECTORY. Making it takes root and the network; the checks
+# take root only: the service answers with the model $HOB_TEST_MODEL. Ends with 1 at the first thing that is not as it should be.
 set -euo pipefail
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -69,7 +69,7 @@ health=(curl --silent --fail --retry 30 --retry-delay 1 --retry-all-errors http:
 succeed 'the package installs' dpkg --install "$package"
 succeed 'the program finds its libraries' hob --version
 expect 'the service waits to be started' inactive systemctl is-active hob
-expect 'its settings are for root and the service' 'root:hob 750' stat --format '%U:%G %a' /etc/hob
+expect 'only root and the service can read its settings' 'root:hob 750' stat --format '%U:%G %a' /etc/hob
 succeed 'systemd understands the unit' systemd-analyze verify --man=no hob.service
 refuse 'a start without an engine fails' systemctl start hob
 inside systemctl stop hob
@@ -78,24 +78,24 @@ inside chown hob:hob /var/lib/hob/models
 succeed 'it starts' systemctl enable --now hob
 # Without waiting: a service that has started answers.
 expect 'it answers as soon as it has started' '{"status":"ok"}' curl --silent http://127.0.0.1:8000/health
-expect 'its home is its own' 'hob:hob 700' stat --format '%U:%G %a' /var/lib/hob
-expect 'it has no rights that it could lose' CapBnd:0000000000000000 sh -c "grep CapBnd /proc/\$(systemctl show --property MainPID --value hob)/status | tr -d '\\t'"
-succeed 'little is left open' systemd-analyze security --threshold=15 hob
+expect 'only the service can read its home' 'hob:hob 700' stat --format '%U:%G %a' /var/lib/hob
+expect 'it has no capabilities' CapBnd:0000000000000000 sh -c "grep CapBnd /proc/\$(systemctl show --property MainPID --value hob)/status | tr -d '\\t'"
+succeed 'systemd rates it as well protected' systemd-analyze security --threshold=15 hob
 inside systemctl kill --signal KILL hob
 expect 'it comes back after a crash' '{"status":"ok"}' "${health[@]}"
 
 inside sh -c 'cp /etc/hob/config.toml /root/; echo "x = [" >>/etc/hob/config.toml'
 refuse 'settings that cannot be read are reported at once' systemctl restart hob
 inside sh -c 'cat /root/config.toml >/etc/hob/config.toml; systemctl restart hob'
-expect 'and mended, it goes on' '{"status":"ok"}' "${health[@]}"
+expect 'with correct settings it starts again' '{"status":"ok"}' "${health[@]}"
 inside rm /etc/hob/config.toml
-succeed 'an upgrade bears that the settings are gone' dpkg --install "$package"
+succeed 'an upgrade works although the settings are gone' dpkg --install "$package"
 inside sh -c 'install --group hob --mode 0640 /root/config.toml /etc/hob/; systemctl restart hob'
 succeed 'it stops' systemctl stop hob
-expect 'and ends well' success systemctl show --property Result --value hob
+expect 'and ends without an error' success systemctl show --property Result --value hob
 
 inside systemctl start hob
 succeed 'the package is removed while it runs' dpkg --remove hob
-succeed 'which leaves the data' test -e /var/lib/hob/hob.db
-succeed 'and purged' dpkg --purge hob
-refuse 'which leaves nothing' sh -c 'ls -d /var/lib/hob /etc/hob || getent passwd hob'
+succeed 'the data stays' test -e /var/lib/hob/hob.db
+succeed 'the package is purged' dpkg --purge hob
+refuse 'nothing stays' sh -c 'ls -d /var/lib/hob /etc/hob || getent passwd hob'
