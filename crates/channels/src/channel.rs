@@ -99,7 +99,11 @@ impl Channel {
         if let Some(Listening { stop, task }) = listening {
             drop(stop);
             if let Err(error) = task.await {
-                tracing::error!(%error, "the listener of a channel failed");
+                tracing::error!(
+                    %error,
+                    "the listener of a channel panicked. Report this bug with the panic message on standard \
+                     error"
+                );
             }
         }
         self.sender.set_listening(false);

@@ -234,7 +234,11 @@ impl InboundHandler {
         let lines = match read.await {
             Some(Ok(lines)) => lines,
             Some(Err(error)) => {
-                tracing::warn!(%error, "cannot read the history of a conversation; answering without it");
+                tracing::warn!(
+                    %error,
+                    "the history of a conversation cannot be read; Hob answers without it. 'hob doctor' \
+                     checks the database"
+                );
                 return Vec::new();
             }
             None => return Vec::new(),
@@ -257,7 +261,10 @@ impl InboundHandler {
             store.remember(thread, exchange, SystemTime::now())
         });
         if let Some(Err(error)) = written.await {
-            tracing::warn!(%error, "cannot save a conversation");
+            tracing::warn!(
+                %error,
+                "an answer is not saved, so later ones do not know it. 'hob doctor' checks the database"
+            );
         }
     }
 
@@ -300,7 +307,11 @@ impl MessageHandler for InboundHandler {
                 }
             };
         // The log gets the full error. The sender must not see addresses and names of models.
-        tracing::warn!(channel = %message.channel, %error, "cannot answer a message");
+        tracing::warn!(
+            channel = %message.channel,
+            %error,
+            "a message is not answered; its sender is told once. 'hob doctor' checks the engines"
+        );
         Ok(self.should_notify(message).then(|| note.to_owned()))
     }
 }

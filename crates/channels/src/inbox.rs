@@ -170,7 +170,11 @@ impl Inbox {
             Admission::Full { dropped } => {
                 // Logged at powers of two, so that a flood does not fill the log.
                 if dropped.is_power_of_two() {
-                    tracing::warn!(channel = %message.channel, dropped, "messages are dropped: too many wait for an answer");
+                    tracing::warn!(
+                        channel = %message.channel,
+                        dropped,
+                        "messages are dropped: too many wait for an answer. Use a faster model"
+                    );
                 }
                 return true;
             }
@@ -314,7 +318,11 @@ impl Shared {
             .filter_map(|handled| match handled {
                 Ok(Ok(reply)) => reply.filter(|reply| !reply.trim().is_empty()),
                 Ok(Err(error)) => {
-                    tracing::warn!(channel = %message.channel, %error, "cannot handle a message");
+                    tracing::warn!(
+                        channel = %message.channel,
+                        %error,
+                        "a message is not answered. 'hob doctor' checks the engines and the database"
+                    );
                     None
                 }
                 // The panic hook has logged it.
@@ -331,7 +339,11 @@ impl Shared {
         let outgoing = match outgoing(message, content, suffix) {
             Ok(outgoing) => outgoing,
             Err(error) => {
-                tracing::warn!(channel = %message.channel, %error, "cannot send a reply");
+                tracing::warn!(
+                    channel = %message.channel,
+                    %error,
+                    "a reply cannot be sent and is dropped. 'hob channel status' tests the channels"
+                );
                 // It would fail again after a restart.
                 return match entry {
                     Some(entry) => self.parts.seen_messages.settle(entry).await != Settled::ByOther,
@@ -361,7 +373,11 @@ impl Shared {
                 },
             };
             if !matches!(failed, SendFailure::NotSent(_)) || Instant::now() >= deadline {
-                tracing::warn!(channel = %message.channel, error = %failed, "cannot deliver a reply");
+                tracing::warn!(
+                    channel = %message.channel,
+                    error = %failed,
+                    "a reply is not delivered. 'hob channel status' tests the channels"
+                );
                 return true;
             }
             if let Some(entry) = entry.filter(|_| settled == Settled::Yes) {

@@ -62,7 +62,11 @@ pub fn normalized_code(typed: &str) -> String {
 /// approved sender would be dropped as that of a stranger.
 pub(crate) async fn check(store: Option<&Arc<dyn ChannelStore>>, message: &ChannelMessage) -> SenderCheck {
     let Some(store) = store else {
-        tracing::warn!(channel = %message.channel, "no sender can be approved, because nothing can be saved");
+        tracing::warn!(
+            channel = %message.channel,
+            "no sender can be approved, because nothing can be saved. Repair the database ('hob doctor' \
+             checks it), then restart Hob"
+        );
         return SenderCheck::NotApproved(None);
     };
     let mut delays = STORE_BACKOFF.delays();
@@ -70,7 +74,12 @@ pub(crate) async fn check(store: Option<&Arc<dyn ChannelStore>>, message: &Chann
         match try_check(store, message).await {
             Ok(checked) => return checked,
             Err(error) => {
-                tracing::warn!(channel = %message.channel, %error, "cannot check whether a sender is approved; trying again");
+                tracing::warn!(
+                    channel = %message.channel,
+                    %error,
+                    "the approval of a sender cannot be checked; Hob tries again. 'hob doctor' checks the \
+                     database"
+                );
                 sleep(delays.next_delay()).await;
             }
         }
@@ -98,7 +107,11 @@ async fn try_check(store: &Arc<dyn ChannelStore>, message: &ChannelMessage) -> D
             PairingOutcome::Begun => Some(code_note(&code)),
             PairingOutcome::Waiting => None,
             PairingOutcome::Full => {
-                tracing::warn!(%channel, "too many new senders wait for an approval; another one gets no code");
+                tracing::warn!(
+                    %channel,
+                    "too many new senders wait for an approval; another one gets no code. 'hob channel \
+                     senders' lists them"
+                );
                 None
             }
         };

@@ -195,8 +195,9 @@ impl ChannelService {
         Err(ChannelError::Invalid { reason: format!("{name} has {count}, so {missing}") })
     }
 
-    /// Saves a message that was sent. Its success does not depend on that.
-    async fn note_sent(&self, channel: &str, content: &str, conversation_id: Option<&str>) {
+    /// Saves a message that was sent, for the list of messages. [`Self::send`] does that itself. A failure is only logged: the message is
+    /// sent.
+    pub async fn note_sent(&self, channel: &str, content: &str, conversation_id: Option<&str>) {
         let Some(store) = self.store.clone() else { return };
         let (channel, content) = (channel.to_owned(), content.to_owned());
         let conversation = conversation_id.unwrap_or_default().to_owned();
@@ -205,7 +206,10 @@ impl ChannelService {
             store.note_sent(thread, &content, SystemTime::now())
         });
         if let Some(Err(error)) = noted.await {
-            tracing::warn!(%error, "a message that was sent is not in the list of messages");
+            tracing::warn!(
+                %error,
+                "a message was sent, but is not in the list of messages. 'hob doctor' checks the database"
+            );
         }
     }
 
@@ -275,7 +279,11 @@ impl ChannelService {
                 Ok(names) => names,
                 // The others still work.
                 Err(error) if self.direct().next().is_some() => {
-                    tracing::warn!(%error, "the channels of the gateway are not listed");
+                    tracing::warn!(
+                        %error,
+                        "the channels of the gateway are not listed. Check that it runs, and [channel] \
+                         gateway_url and token"
+                    );
                     Vec::new()
                 }
                 Err(error) => return Err(error),
@@ -299,7 +307,10 @@ impl ChannelService {
     pub fn listen(&self, ask: &Arc<dyn Ask>) {
         match self.lock_path.as_deref().map_or(Claim::Ours(None), claim) {
             Claim::Taken => {
-                tracing::warn!("another Hob already answers messages; this one only sends");
+                tracing::warn!(
+                    "another Hob of this home already answers messages; this one only sends. To answer here, \
+                     stop the other, then restart this one"
+                );
                 return;
             }
             Claim::Ours(lock) => *self.lock.lock() = lock,

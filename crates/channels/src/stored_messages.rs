@@ -44,11 +44,18 @@ impl SeenMessages for StoredMessages {
             Ok(Some(entry)) => TakeOutcome::New(entry),
             Ok(None) => TakeOutcome::Known,
             Err(error) if self.is_shared => {
-                tracing::warn!(%error, "cannot save a message; trying again");
+                tracing::warn!(
+                    %error,
+                    "a message cannot be saved; Hob tries again. 'hob doctor' checks the database"
+                );
                 TakeOutcome::Failed
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot save a message; it is lost if Hob stops before it is answered");
+                tracing::warn!(
+                    %error,
+                    "a message is not saved, and is lost if Hob stops before it is answered. 'hob doctor' \
+                     checks the database"
+                );
                 match self.recent.take(message).await {
                     // Negative, like no row of the database.
                     TakeOutcome::New(entry) => TakeOutcome::New(-entry),
@@ -69,11 +76,19 @@ impl SeenMessages for StoredMessages {
             Some(Ok(false)) if !self.is_shared => Settled::Yes,
             Some(Ok(false)) => Settled::ByOther,
             Some(Err(error)) if self.is_shared => {
-                tracing::warn!(%error, "cannot mark a message as answered; trying again");
+                tracing::warn!(
+                    %error,
+                    "a message cannot be marked as answered; Hob tries again. 'hob doctor' checks the \
+                     database"
+                );
                 Settled::Failed
             }
             Some(Err(error)) => {
-                tracing::warn!(%error, "cannot mark a message as answered; it may be answered again after a restart");
+                tracing::warn!(
+                    %error,
+                    "a message is not marked as answered, and may be answered again after a restart. 'hob \
+                     doctor' checks the database"
+                );
                 Settled::Yes
             }
             None => Settled::Yes,
@@ -86,7 +101,10 @@ impl SeenMessages for StoredMessages {
         }
         let (store, text) = (Arc::clone(&self.store), text(message));
         if let Some(Err(error)) = blocking(move || store.reopen(entry, &text)).await {
-            tracing::warn!(%error, "cannot save a waiting reply; it is lost if Hob restarts");
+            tracing::warn!(
+                %error,
+                "a waiting reply is not saved, and is lost if Hob restarts. 'hob doctor' checks the database"
+            );
         }
     }
 
@@ -95,11 +113,19 @@ impl SeenMessages for StoredMessages {
         let left = match blocking(move || store.unsettled()).await {
             Some(Ok(left)) => left,
             Some(Err(error)) if self.is_shared => {
-                tracing::warn!(%error, "cannot read the unanswered messages of the last run; trying again");
+                tracing::warn!(
+                    %error,
+                    "the unanswered messages of the last run cannot be read; Hob tries again. 'hob doctor' \
+                     checks the database"
+                );
                 return None;
             }
             Some(Err(error)) => {
-                tracing::warn!(%error, "cannot read the unanswered messages of the last run");
+                tracing::warn!(
+                    %error,
+                    "the unanswered messages of the last run cannot be read. Repair the database ('hob \
+                     doctor' checks it), then restart Hob"
+                );
                 Vec::new()
             }
             None => Vec::new(),

@@ -27,7 +27,12 @@ impl AuditService {
     pub fn note(&self, actor: AuditActor, action: &str, subject: &str, detail: &Value) {
         let event = AuditEvent::new(Timestamp::now(), actor, action, subject, detail);
         if let Err(error) = self.store.append_audit(&event) {
-            tracing::error!(%error, action, subject, "a change is missing in the audit log");
+            tracing::error!(
+                %error,
+                action,
+                subject,
+                "a change was made, but is not in the audit log. 'hob doctor' checks the database"
+            );
         }
     }
 

@@ -229,7 +229,12 @@ impl Metered {
                     StoreFailure::Allow => "answered without limits",
                     StoreFailure::Refuse => "refused",
                 };
-                tracing::warn!(key = %self.name, %error, "the limits of a key cannot be read; its requests are {then}");
+                tracing::warn!(
+                    key = %self.name,
+                    %error,
+                    "the limits of a key cannot be read; its requests are {then}. 'hob doctor' checks the \
+                     database"
+                );
                 *self.failed_at.lock() = Some(self.parts.clock.now());
                 return self.take_without_store(at);
             }

@@ -91,7 +91,11 @@ impl KeyService {
     pub async fn start(self: &Arc<Self>) -> Result<(), KeyError> {
         match self.reload().await {
             Err(KeyError::Database(error)) if error.is_temporary() => {
-                tracing::warn!(%error, "the keys cannot be read yet; requests with a named key are refused until they can");
+                tracing::warn!(
+                    %error,
+                    "the keys cannot be read yet; requests with a named key are refused until they can. 'hob \
+                     doctor' checks the database"
+                );
                 self.snapshot.store(Arc::new(KeySnapshot::unread()));
             }
             read => read?,
@@ -115,11 +119,18 @@ impl KeyService {
             let accounts = self.accounts();
             let give_back = move || accounts.iter().try_for_each(|account| account.metered.give_back());
             if let Ok(Err(error)) = hob_db::spawn_blocking(give_back).await {
-                tracing::warn!(%error, "what keys have not spent counts as spent");
+                tracing::warn!(
+                    %error,
+                    "shares of budgets that this server took and did not spend count as spent. 'hob doctor' \
+                     checks the database"
+                );
             }
         };
         if tokio::time::timeout(CLOSING, closing).await.is_err() {
-            tracing::warn!("the database does not answer; what keys have not spent counts as spent");
+            tracing::warn!(
+                "the database does not answer; shares of budgets that this server took and did not spend \
+                 count as spent. 'hob doctor' checks the database"
+            );
         }
     }
 
@@ -150,7 +161,11 @@ impl KeyService {
     /// a secret that cannot be shown later, and the next look reads them. Blocks.
     fn load_after_change(&self) {
         if let Err(error) = self.load() {
-            tracing::warn!(%error, "a change of a key has no effect here until the keys can be read again");
+            tracing::warn!(
+                %error,
+                "a change of a key has no effect here until the keys can be read again. 'hob doctor' checks \
+                 the database"
+            );
         }
     }
 
@@ -191,7 +206,11 @@ impl KeyService {
                 }
                 Err(error) => {
                     if !failures.has_failed() {
-                        tracing::warn!(%error, "the keys cannot be read; those that are known stay valid");
+                        tracing::warn!(
+                            %error,
+                            "the keys cannot be read; those that are known stay valid, and Hob tries again. \
+                             'hob doctor' checks the database"
+                        );
                     }
                     (None, failures.next_delay())
                 }

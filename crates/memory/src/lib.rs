@@ -34,7 +34,7 @@ pub use embed::{Embedder, EmbedderDownload, EmbedderSource, NoEmbedder};
 pub use index::{IndexOptions, IndexProgress, IndexProgressFn};
 pub use library::{
     DocumentLibrary, DocumentLibraryError, DocumentLibraryOptions, DocumentUpload, FolderRequest, IndexJob,
-    JobKind, JobScope, JobState, PENDING_PREFIX, WatchOptions,
+    JobKind, JobScope, JobState, PayerScope, UploadPayer, WatchOptions, move_unknown_uploads,
 };
 pub use read::{Document, OcrProgram, ReadError, ReadLimits, ReaderProcess, document_kind, read_file};
 pub use relevance::RelevanceFloor;

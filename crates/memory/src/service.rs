@@ -152,7 +152,10 @@ impl MemoryService {
         match self.stats(collections).await {
             Ok(stats) => stats.sources > 0,
             Err(error) => {
-                tracing::warn!(%error, "the memory cannot be counted");
+                tracing::warn!(
+                    %error,
+                    "the documents of the memory cannot be counted. 'hob doctor' checks the database"
+                );
                 true
             }
         }
@@ -175,11 +178,17 @@ impl MemoryService {
             Ok(Ok(passages)) => passages,
             Ok(Err(MemoryError::Empty)) => return Vec::new(),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "answering without the memory");
+                tracing::warn!(
+                    %error,
+                    "the memory cannot be searched; Hob answers without it. 'hob doctor' checks the database"
+                );
                 return Vec::new();
             }
             Err(_) => {
-                tracing::warn!("the memory is too slow; answering without it");
+                tracing::warn!(
+                    "the memory is too slow; Hob answers without it. Set [memory] context = false to search \
+                     only on demand"
+                );
                 return Vec::new();
             }
         };
@@ -219,7 +228,11 @@ impl MemoryService {
             let download = download_for(self.options.backend.is_none());
             match self.options.embedders.embedder(download).await {
                 Ok(embedder) => drop(embedder.embed_missing(&store, &collections, &|_| {}).await?),
-                Err(error) => tracing::warn!(%error, "stored a note without a vector"),
+                Err(error) => tracing::warn!(
+                    %error,
+                    "a note is stored without a vector, and found by its words. The next indexing adds the \
+                     vector"
+                ),
             }
         }
         self.publish_stored(backend, chunks);
@@ -252,7 +265,11 @@ impl MemoryService {
         let embedder = match backend.needs_vectors() {
             true => match self.options.embedders.embedder(download_for(is_automatic)).await {
                 Err(error) if is_automatic => {
-                    tracing::warn!(%error, "indexing without new vectors");
+                    tracing::warn!(
+                        %error,
+                        "no vectors can be made, so new passages are found by their words. Index again later \
+                         to add them"
+                    );
                     None
                 }
                 embedder => Some(embedder?),

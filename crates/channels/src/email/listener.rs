@@ -145,7 +145,10 @@ impl Supervised for &EmailListener {
             _ => self.status.problem(Trigger::Unreachable, &error.to_string()),
         };
         if is_new {
-            tracing::warn!(%error, "cannot read e-mails; trying again");
+            tracing::warn!(
+                %error,
+                "e-mails cannot be read; Hob tries again. 'hob channel status' tests the mail servers"
+            );
         }
         since.elapsed()
     }
@@ -167,7 +170,11 @@ impl EmailListener {
                 let next = Position { uid: *uid, ..position };
                 if let Err(error) = self.take(&mut session, next).await {
                     if error.weight().is_some_and(|weight| self.is_given_up(*uid, weight)) {
-                        tracing::warn!(uid, %error, "an e-mail cannot be read, so it is not answered");
+                        tracing::warn!(
+                            uid,
+                            %error,
+                            "an e-mail cannot be read and is skipped. Answer it yourself"
+                        );
                         self.note(next).await;
                     }
                     return Err(error);
@@ -207,7 +214,11 @@ impl EmailListener {
             return Ok(saved);
         }
         if saved.is_some() {
-            tracing::warn!(folder = %self.folder, "the mail server has renumbered the folder; only new e-mails are answered");
+            tracing::warn!(
+                folder = %self.folder,
+                "the mail server has renumbered the folder; Hob answers only new e-mails. Answer older ones \
+                 yourself"
+            );
         }
         let position = Position { uid_validity, uid: session.last().await?.unwrap_or(0) };
         // The next attempt would skip what arrives until then.
@@ -239,7 +250,11 @@ impl EmailListener {
     /// Saves a position. If that fails, the next attempt reads messages again, which are recognised by their ids.
     async fn note(&self, position: Position) {
         if let Err(error) = self.save(position).await {
-            tracing::warn!(%error, "cannot save which e-mails were answered");
+            tracing::warn!(
+                %error,
+                "the position in the mailbox is not saved; Hob reads e-mails again. 'hob doctor' checks the \
+                 database"
+            );
         }
     }
 
@@ -253,7 +268,7 @@ impl EmailListener {
         let limits = MessageLimits { text_chars: MAX_TEXT_CHARS, attachment_bytes: MAX_FILE_BYTES };
         let read = blocking(move || MailMessage::read(&bytes, limits)).await;
         let Some(message) = read.ok_or(EmailReadError::Unparsed)? else {
-            tracing::warn!(uid = position.uid, "an e-mail has no header, so it is not answered");
+            tracing::warn!(uid = position.uid, "an e-mail has no header and is skipped. Answer it yourself");
             return Ok(());
         };
         let number = format!("uid-{}-{}", position.uid_validity, position.uid);
@@ -282,8 +297,8 @@ impl EmailListener {
         if checked == RateCheck::FirstOverLimit {
             tracing::warn!(
                 %sender,
-                "the sender of an e-mail gets no more answers for now: it may be a program that answers every message. If it is a \
-                 person, raise answers_per_hour in [channel.email]"
+                "the sender of an e-mail gets no more answers for now: it may be a program that answers \
+                 every message. If it is a person, raise [channel.email] answers_per_hour"
             );
         }
         checked == RateCheck::Allowed

@@ -125,12 +125,21 @@ impl Listener for GatewayListener {
                         return;
                     }
                     self.status.note(Trigger::Dropped);
-                    tracing::warn!(%gateway, %reason, "connection to the gateway lost; reconnecting");
+                    tracing::warn!(
+                        %gateway,
+                        %reason,
+                        "the connection to the gateway is lost; Hob connects again"
+                    );
                 }
                 Err(reason) => {
                     let problem = format!("cannot connect to the gateway at {gateway}: {reason}");
                     if self.status.problem(Trigger::Unreachable, &problem) {
-                        tracing::warn!(%gateway, %reason, "cannot connect to the gateway; retrying");
+                        tracing::warn!(
+                            %gateway,
+                            %reason,
+                            "the gateway cannot be reached; Hob tries again. Check that it runs, and \
+                             [channel] gateway_url and token"
+                        );
                     }
                 }
             }

@@ -88,7 +88,13 @@ impl Reader<'_> {
     fn skip(&mut self, bytes: usize, reason: &str) {
         self.skipped += 1;
         if self.skipped.is_power_of_two() {
-            tracing::warn!(bytes, reason, skipped = self.skipped, "skipped a frame of the gateway");
+            tracing::warn!(
+                bytes,
+                reason,
+                skipped = self.skipped,
+                "a frame of the gateway is skipped, and its message is lost. Update the gateway if this \
+                 repeats"
+            );
         }
     }
 }

@@ -89,13 +89,21 @@ impl Lease {
             match timeout_at(deadline, self.claim(status.get())).await {
                 Ok(Some(LeaseOutcome::Held)) => renewed = asked,
                 Ok(Some(LeaseOutcome::HeldByOther { .. })) => {
-                    tracing::warn!(channel = %self.channel, "another process took over this channel; disconnecting");
+                    tracing::warn!(
+                        channel = %self.channel,
+                        "another Hob took over this channel; this one disconnects, and connects again if the \
+                         other ends"
+                    );
                     return;
                 }
                 // Tried again until the deadline.
                 Ok(None) if Instant::now() < deadline => {}
                 Ok(None) | Err(_) => {
-                    tracing::warn!(channel = %self.channel, "the database does not answer; disconnecting, so that another process can connect");
+                    tracing::warn!(
+                        channel = %self.channel,
+                        "the database does not answer; this Hob disconnects the channel, so that another can \
+                         connect. 'hob doctor' checks the database"
+                    );
                     return;
                 }
             }

@@ -120,7 +120,11 @@ impl LeasedListener {
         let reply = serde_json::to_string(&reply).unwrap_or_default();
         let store = self.lease.store();
         if let Some(Err(error)) = blocking(move || store.answer(request.id, &reply)).await {
-            tracing::warn!(%error, "cannot report the outcome of a message to the process that sent it");
+            tracing::warn!(
+                %error,
+                "the outcome of a message does not reach the Hob that sent it. 'hob doctor' checks the \
+                 database"
+            );
         }
     }
 }

@@ -26,7 +26,10 @@ pub(super) async fn fulfil(request: &str, sender: &dyn MessageSender) -> HolderR
         Ok(HolderRequest::Deliver(message)) => HolderReply::Delivered(sender.deliver(&message).await),
         Ok(HolderRequest::ListChannels) => HolderReply::Channels(sender.channels().await),
         Err(error) => {
-            tracing::warn!(%error, "a request of another process is not understood");
+            tracing::warn!(
+                %error,
+                "a request of another Hob is not understood. Run the same version of Hob everywhere"
+            );
             HolderReply::NotUnderstood
         }
     }

@@ -58,7 +58,11 @@ impl Listener for TelegramListener {
                 | TelegramError::BadAnswer { .. } => delays.next_delay(),
             };
             if self.status.problem(Trigger::Unreachable, &error.to_string()) {
-                tracing::warn!(%error, "cannot receive messages from Telegram; retrying");
+                tracing::warn!(
+                    %error,
+                    "messages from Telegram cannot be received; Hob tries again. 'hob channel status' tests \
+                     the connection"
+                );
             }
             if stop.run_until_cancelled(sleep(pause)).await.is_none() {
                 return;

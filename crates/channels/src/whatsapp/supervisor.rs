@@ -121,11 +121,20 @@ impl WhatsappSupervisor {
             Ok(Event::Error { message, id: Some(id), unsent }) => self.sender.failed(&id, message, unsent),
             Ok(Event::Error { message, id: None, .. }) => {
                 if self.status.problem(Trigger::SaysError, &message) {
-                    tracing::error!(%message, "WhatsApp reports an error");
+                    tracing::error!(
+                        %message,
+                        "WhatsApp reports an error. If it persists, link the account again with 'hob channel \
+                         login whatsapp'"
+                    );
                 }
             }
             Err(reason) => {
-                tracing::warn!(bytes = line.len(), %reason, "skipped a line of the WhatsApp bridge")
+                tracing::warn!(
+                    bytes = line.len(),
+                    %reason,
+                    "a line of the WhatsApp bridge is not understood and is skipped. Restart Hob to renew \
+                     the bridge"
+                )
             }
         }
     }
@@ -163,7 +172,7 @@ impl Supervised for &WhatsappSupervisor {
             Some(Ok(())) => {}
             Some(Err(error)) => {
                 if self.status.problem(Trigger::RuntimeMissing, &error.to_string()) {
-                    tracing::error!(%error, "cannot update the WhatsApp bridge");
+                    tracing::error!(%error, "the WhatsApp bridge cannot be updated; Hob tries again");
                 }
                 return Duration::ZERO;
             }
@@ -173,7 +182,7 @@ impl Supervised for &WhatsappSupervisor {
             Ok(started) => started,
             Err(error) => {
                 if self.status.problem(Trigger::RuntimeMissing, &error.to_string()) {
-                    tracing::error!(%error, "cannot start WhatsApp");
+                    tracing::error!(%error, "the WhatsApp bridge cannot be started; Hob tries again");
                 }
                 return Duration::ZERO;
             }
@@ -188,7 +197,7 @@ impl Supervised for &WhatsappSupervisor {
                 _ => format!("the WhatsApp bridge ended: {how}"),
             };
             if self.status.problem(Trigger::SaysError, &problem) {
-                tracing::warn!(%how, "the WhatsApp bridge ended; restarting it");
+                tracing::warn!(%how, "the WhatsApp bridge ended; Hob restarts it");
             }
         }
         since.elapsed()

@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hob_testkit::{PostgresServer, TestDatabase};
@@ -195,6 +195,57 @@ fn an_unfinished_copy_of_another_source_is_begun_again_on_request_only() {
         &CopyRequest { existing: ExistingRows::Restart, ..request("two") },
     );
     assert_eq!(restarted.expect("copied").copied, NOTES as u64 + 2);
+}
+
+#[test]
+fn a_copy_that_replaces_another_one_in_progress_ends_that_one() {
+    let (source, server, back) = (filled(), server(), file());
+    let other = file();
+    other
+        .write(|transaction| transaction.execute("INSERT INTO shelf VALUES (4, 'ash')", []))
+        .expect("written");
+    // At the beginning of a table, between two steps of it, before the target is compared, and after that.
+    let moments = [
+        (CopyStep::Copying, 0, 0),
+        (CopyStep::Copying, 64, 0),
+        (CopyStep::Comparing, NOTES as u64, 0),
+        (CopyStep::Comparing, NOTES as u64, 1),
+    ];
+    // The second of the same name may have other rows: a file changes.
+    let seconds = [("another", ExistingRows::Delete), ("first", ExistingRows::Restart)];
+    for ((step, from, skipped), (name, existing)) in
+        moments.into_iter().flat_map(|moment| seconds.map(|second| (moment, second)))
+    {
+        let seen = Cell::new(0);
+        let begin_another = |progress: &CopyProgress<'_>| {
+            let is_here = progress.table == "note" && progress.step == step && progress.rows >= from;
+            if is_here && seen.replace(seen.get() + 1) == skipped {
+                let another = CopyRequest { existing, ..request(name) };
+                copy_to_postgres(&other, &server.opened, &another).expect("it replaces the first");
+            }
+        };
+        let first =
+            CopyRequest { existing: ExistingRows::Delete, listener: &begin_another, ..request("first") };
+        let ended = copy_to_postgres(&source, &server.opened, &first);
+        assert!(
+            matches!(ended, Err(CopyError::Concurrent { .. } | CopyError::Differs { .. })),
+            "{step:?} {from} {skipped} {name}: {ended:?}"
+        );
+        let again = copy_to_postgres(&other, &server.opened, &request(name)).expect("nothing to do");
+        assert!(again.was_complete, "{step:?} {from} {skipped} {name}");
+        let shelves = server.opened.read(|transaction| {
+            let row =
+                transaction.query_one("SELECT count(*), (SELECT count(*) FROM note) FROM shelf", &[])?;
+            Ok((row.try_get::<_, i64>(0)?, row.try_get::<_, i64>(1)?))
+        });
+        assert_eq!(
+            shelves.expect("read"),
+            (1, 0),
+            "{step:?} {from} {skipped} {name}: only what the second copied"
+        );
+    }
+    copy_to_sqlite(&server.opened, &back, &request("a server")).expect("copied");
+    assert_eq!(rows(&back), []);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::begin::{begin, check};
 use super::page::{Described, Page, Position};
-use super::state;
+use super::state::{self, CopiedRows};
 use super::value::{CopyRow, CopyValue, Tally};
 use super::{
     CopyError, CopyProgress, CopyReport, CopyRequest, CopyStep, CopyTable, postgres_side, sqlite_side,
@@ -59,7 +59,8 @@ trait Writer {
         listener: &mut dyn FnMut(u64),
     ) -> DbResult<Tally>;
 
-    fn complete(&mut self, tables: &[CopyTable]) -> DbResult<()>;
+    /// Ends the copy, which has copied this many rows of each table. Returns `false` if another copy has begun meanwhile.
+    fn complete(&mut self, tables: &[(CopyTable, u64)]) -> DbResult<bool>;
 }
 
 /// Copies from a file to a server. Blocks.
@@ -70,7 +71,8 @@ pub fn copy_to_postgres(
 ) -> Result<CopyReport, CopyError> {
     source.read(|connection| {
         let mut reader = SqliteReader { database: source, connection };
-        Ok(copy(&mut reader, &mut PostgresWriter { database: target }, request))
+        let mut writer = PostgresWriter { database: target, source: request.source };
+        Ok(copy(&mut reader, &mut writer, request))
     })?
 }
 
@@ -89,14 +91,15 @@ pub fn copy_to_sqlite(
             described.push((table.name, postgres_side::describe(transaction, table)?));
         }
         let mut reader = PostgresReader { database: source, transaction };
-        Ok(copy(&mut reader, &mut SqliteWriter { database: target, described }, request))
+        let mut writer = SqliteWriter { database: target, source: request.source, described };
+        Ok(copy(&mut reader, &mut writer, request))
     })?
 }
 
 /// Fails if [`copy_to_postgres`] would refuse the target, and changes none of its rows. A copy of several groups of tables checks all
 /// groups before the first. Blocks.
 pub fn check_postgres_target(target: &PostgresDatabase, request: &CopyRequest<'_>) -> Result<(), CopyError> {
-    let name = PostgresWriter { database: target }.name();
+    let name = PostgresWriter { database: target, source: request.source }.name();
     let checked = target.write(|transaction| {
         transaction.wait_without_limit()?;
         check(transaction, request, &name)
@@ -119,7 +122,7 @@ fn copy(
         return Ok(CopyReport { was_complete: true, ..CopyReport::default() });
     };
     let mut report = CopyReport::default();
-    let mut copied = Vec::new();
+    let (mut copied, mut ended) = (Vec::new(), Vec::new());
     for (table, done) in request.tables.iter().zip(begun) {
         let total = reader.count(table)?;
         report.tables.push((table.name.to_owned(), total));
@@ -131,18 +134,23 @@ fn copy(
                 found: done,
             });
         }
+        let mut here = done;
         if total > 0 {
             let Some(described) = writer.prepare(table)? else {
                 return Err(CopyError::MissingTable { table: table.name, target: writer.name() });
             };
-            report.copied += copy_table(reader, writer, request, (table, &described), (done, total))?;
+            here += copy_table(reader, writer, request, (table, &described), (done, total))?;
+            report.copied += here - done;
             copied.push((table, described, total));
         }
+        ended.push((*table, here));
     }
     for (table, described, total) in &copied {
         compare(reader, writer, request, (table, described), *total)?;
     }
-    writer.complete(request.tables)?;
+    if !writer.complete(&ended)? {
+        return Err(CopyError::Concurrent { target: writer.name() });
+    }
     Ok(report)
 }
 
@@ -268,6 +276,7 @@ impl Reader for PostgresReader<'_, '_> {
 
 struct PostgresWriter<'a> {
     database: &'a PostgresDatabase,
+    source: &'a str,
 }
 
 impl Writer for PostgresWriter<'_> {
@@ -301,7 +310,9 @@ impl Writer for PostgresWriter<'_> {
     ) -> DbResult<bool> {
         self.database.write(|transaction| {
             // First, because it locks out another copy.
-            if !state::advance_postgres(transaction, table.name, from, from + rows.len() as u64)? {
+            let step =
+                CopiedRows { name: table.name, source: self.source, from, to: from + rows.len() as u64 };
+            if !state::advance_postgres(transaction, &step)? {
                 return Ok(false);
             }
             postgres_side::insert(transaction, table, described, rows)?;
@@ -321,22 +332,26 @@ impl Writer for PostgresWriter<'_> {
         })?
     }
 
-    fn complete(&mut self, tables: &[CopyTable]) -> DbResult<()> {
+    fn complete(&mut self, tables: &[(CopyTable, u64)]) -> DbResult<bool> {
         self.database.write(|transaction| {
             transaction.wait_without_limit()?;
-            for table in tables {
+            for (table, copied) in tables {
+                // Another copy has begun all of them in one transaction.
+                if !state::complete_postgres(transaction, table.name, self.source, *copied)? {
+                    return Ok(false);
+                }
                 if let Some(described) = postgres_side::describe(transaction, table)? {
                     postgres_side::finish(transaction, table, &described)?;
                 }
-                state::complete_postgres(transaction, table.name)?;
             }
-            Ok(())
+            Ok(true)
         })
     }
 }
 
 struct SqliteWriter<'a> {
     database: &'a Database,
+    source: &'a str,
     described: Vec<(&'static str, Option<Described>)>,
 }
 
@@ -363,7 +378,9 @@ impl Writer for SqliteWriter<'_> {
         from: u64,
     ) -> DbResult<bool> {
         self.database.write(|transaction| {
-            if !state::advance_sqlite(transaction, table.name, from, from + rows.len() as u64)? {
+            let step =
+                CopiedRows { name: table.name, source: self.source, from, to: from + rows.len() as u64 };
+            if !state::advance_sqlite(transaction, &step)? {
                 return Ok(false);
             }
             sqlite_side::insert(transaction, table, described, rows)?;
@@ -383,12 +400,14 @@ impl Writer for SqliteWriter<'_> {
         })?
     }
 
-    fn complete(&mut self, tables: &[CopyTable]) -> DbResult<()> {
+    fn complete(&mut self, tables: &[(CopyTable, u64)]) -> DbResult<bool> {
         self.database.write(|transaction| {
-            for table in tables {
-                state::complete_sqlite(transaction, table.name)?;
+            for (table, copied) in tables {
+                if !state::complete_sqlite(transaction, table.name, self.source, *copied)? {
+                    return Ok(false);
+                }
             }
-            Ok(())
+            Ok(true)
         })
     }
 }

@@ -28,6 +28,14 @@ pub(super) struct TableState {
     pub(super) is_complete: bool,
 }
 
+/// A step of the copy of one table: the rows that were copied before and after it.
+pub(super) struct CopiedRows<'a> {
+    pub(super) name: &'a str,
+    pub(super) source: &'a str,
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
 pub(super) fn read_sqlite(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<TableState>> {
     transaction.execute_batch(CREATE)?;
     let mut statement =
@@ -49,19 +57,21 @@ pub(super) fn begin_sqlite(transaction: &Transaction<'_>, name: &str, source: &s
 }
 
 /// Returns `false` if another copy has changed the table meanwhile.
-pub(super) fn advance_sqlite(
-    transaction: &Transaction<'_>,
-    name: &str,
-    from: u64,
-    to: u64,
-) -> rusqlite::Result<bool> {
-    let sql = "UPDATE database_copy SET copied = ?3 WHERE name = ?1 AND copied = ?2";
-    Ok(transaction.execute(sql, params![name, from as i64, to as i64])? == 1)
+pub(super) fn advance_sqlite(transaction: &Transaction<'_>, step: &CopiedRows<'_>) -> rusqlite::Result<bool> {
+    let sql = "
+        UPDATE database_copy SET copied = ?4 WHERE name = ?1 AND source = ?2 AND copied = ?3 AND NOT is_complete";
+    Ok(transaction.execute(sql, params![step.name, step.source, step.from as i64, step.to as i64])? == 1)
 }
 
-pub(super) fn complete_sqlite(transaction: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {
-    transaction.execute("UPDATE database_copy SET is_complete = TRUE WHERE name = ?1", [name])?;
-    Ok(())
+/// Returns `false` if another copy has begun the table meanwhile.
+pub(super) fn complete_sqlite(
+    transaction: &Transaction<'_>,
+    name: &str,
+    source: &str,
+    copied: u64,
+) -> rusqlite::Result<bool> {
+    let sql = "UPDATE database_copy SET is_complete = TRUE WHERE name = ?1 AND source = ?2 AND copied = ?3";
+    Ok(transaction.execute(sql, params![name, source, copied as i64])? == 1)
 }
 
 pub(super) fn read_postgres(transaction: &mut PostgresTransaction<'_>) -> QueryResult<Vec<TableState>> {
@@ -95,14 +105,21 @@ pub(super) fn begin_postgres(
 /// Returns `false` if another copy has changed the table meanwhile.
 pub(super) fn advance_postgres(
     transaction: &mut PostgresTransaction<'_>,
-    name: &str,
-    from: u64,
-    to: u64,
+    step: &CopiedRows<'_>,
 ) -> QueryResult<bool> {
-    let sql = "UPDATE database_copy SET copied = $3 WHERE name = $1 AND copied = $2";
-    Ok(transaction.execute(sql, &[&name, &(from as i64), &(to as i64)])? == 1)
+    let sql = "
+        UPDATE database_copy SET copied = $4 WHERE name = $1 AND source = $2 AND copied = $3 AND NOT is_complete";
+    let (from, to) = (step.from as i64, step.to as i64);
+    Ok(transaction.execute(sql, &[&step.name, &step.source, &from, &to])? == 1)
 }
 
-pub(super) fn complete_postgres(transaction: &mut PostgresTransaction<'_>, name: &str) -> QueryResult<()> {
-    transaction.execute("UPDATE database_copy SET is_complete = TRUE WHERE name = $1", &[&name]).map(drop)
+/// Returns `false` if another copy has begun the table meanwhile.
+pub(super) fn complete_postgres(
+    transaction: &mut PostgresTransaction<'_>,
+    name: &str,
+    source: &str,
+    copied: u64,
+) -> QueryResult<bool> {
+    let sql = "UPDATE database_copy SET is_complete = TRUE WHERE name = $1 AND source = $2 AND copied = $3";
+    Ok(transaction.execute(sql, &[&name, &source, &(copied as i64)])? == 1)
 }

@@ -124,7 +124,12 @@ impl KeySource {
             Ok((text, keys, fresh)) => (Some((text, keys)), fresh),
             Err(error) => {
                 let place = self.shown_place();
-                tracing::warn!(%place, %error, "the keys of the identity provider cannot be read; those that are known stay in use");
+                tracing::warn!(
+                    %place,
+                    %error,
+                    "the keys of the identity provider cannot be read; Hob keeps the known ones and tries \
+                     again"
+                );
                 (None, SHORTEST_FRESH)
             }
         };

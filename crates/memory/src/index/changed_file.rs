@@ -43,6 +43,8 @@ pub(super) enum Seen {
     },
     /// Unreadable. The index keeps its last content.
     Failed(String),
+    /// The same, because too many others wait for the programs that read such files.
+    Busy(String),
     /// Invalid. Removed from the index.
     Refused(String),
 }
@@ -177,6 +179,7 @@ fn refused(error: &ReadError) -> Seen {
     match error {
         error if error.is_expected() => Seen::Skipped(error.to_string()),
         ReadError::TooLarge { .. } => Seen::Refused(error.to_string()),
+        ReadError::Busy => Seen::Busy(error.to_string()),
         error => Seen::Failed(error.to_string()),
     }
 }

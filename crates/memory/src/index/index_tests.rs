@@ -217,6 +217,39 @@ fn a_reader_that_panics_loses_its_file_only() {
 }
 
 #[test]
+fn a_file_whose_readers_are_busy_is_read_when_they_are_free() {
+    let folder = Folder::with(&[("a.md", "apples"), ("b.md", "pears")]);
+    let (options, busy, stop) = (IndexOptions::default(), Mutex::new(3_usize), CancellationToken::new());
+    let is_busy = || {
+        let mut left = busy.lock().unwrap();
+        let was_busy = *left > 0;
+        *left = left.saturating_sub(1);
+        was_busy
+    };
+    let looking = |path: &Path, metadata: &Metadata, known: &HashMap<String, SourceStamp>| match is_busy() {
+        true => Seen::Busy("too many wait".to_owned()),
+        false => look(path, metadata, known, &options),
+    };
+    let index = |stop: &CancellationToken| {
+        index_by(&looking, &folder.store, &options.collection, folder.path(), &|_| {}, stop)
+    };
+    assert_eq!(numbers(&index(&stop).unwrap()), [2, 2, 0, 0, 0, 0]);
+    assert_eq!(folder.found("apples"), ["a.md"]);
+    // A stop ends the wait.
+    *busy.lock().unwrap() = usize::MAX;
+    folder.write("c.md", "plums");
+    let stopping = thread::scope(|scope| {
+        let stopping = scope.spawn(|| index(&stop));
+        while *busy.lock().unwrap() == usize::MAX {
+            thread::yield_now();
+        }
+        stop.cancel();
+        stopping.join().unwrap()
+    });
+    assert!(matches!(stopping, Err(MemoryError::Stopped)), "{stopping:?}");
+}
+
+#[test]
 fn a_file_that_breaks_later_keeps_its_indexed_content() {
     let folder = Folder::with(&[("a.json", "{\"fruit\": \"apples\"}")]);
     folder.index();

@@ -16,6 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
+use std::time::Duration;
 
 use hob_core::{CollectionName, CollectionSet};
 use parking_lot::Mutex;
@@ -44,6 +45,9 @@ const MIN_FILE_BYTES: u64 = 16 << 10;
 
 /// Reader threads. The writer cannot keep up with more.
 const MAX_READERS: usize = 4;
+
+/// The pause before a file is read again whose readers are busy.
+const BUSY_PAUSE: Duration = Duration::from_millis(250);
 
 /// Failed files that are named.
 const MAX_WARNINGS: usize = 1_000;
@@ -193,8 +197,16 @@ fn read_files<'a>(
         };
         let taken = budget.take(metadata.len().max(MIN_FILE_BYTES));
         // A panic on one file must not stop the others.
-        let seen = catch_unwind(AssertUnwindSafe(|| look(&path, &metadata, known)))
-            .unwrap_or_else(|_| Seen::Failed("its reader crashed; please report this".to_owned()));
+        let try_to_look = || {
+            catch_unwind(AssertUnwindSafe(|| look(&path, &metadata, known)))
+                .unwrap_or_else(|_| Seen::Failed("its reader crashed; please report this".to_owned()))
+        };
+        let mut seen = try_to_look();
+        // Nobody waits for an index, so it waits for those who do. An upload has no later run.
+        while matches!(seen, Seen::Busy(_)) && !stop.is_cancelled() {
+            thread::sleep(BUSY_PAUSE);
+            seen = try_to_look();
+        }
         let looked = Looked { path, size: metadata.len(), seen, _taken: taken };
         if files.send(News::Looked(looked)).is_err() {
             return;
@@ -255,7 +267,7 @@ impl<'a> Run<'a> {
                     self.batch.add(source)?;
                 }
             }
-            Seen::Failed(reason) | Seen::Refused(reason) => self.warn(path, reason),
+            Seen::Failed(reason) | Seen::Busy(reason) | Seen::Refused(reason) => self.warn(path, reason),
             // Only the outer one of two is noted.
             Seen::Partly { reason, .. } => self.skip(path, reason),
             Seen::Touched(stamp) => {

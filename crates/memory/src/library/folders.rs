@@ -10,7 +10,8 @@ use hob_core::{CollectionName, CollectionSet};
 
 use super::error::DocumentLibraryError;
 use super::job::{IndexJob, JobKind};
-use super::{DocumentLibrary, FolderRequest, Inner, JobScope, ends_of, has, upload};
+use super::upload::{self, PendingUpload, UploadPayer};
+use super::{DocumentLibrary, FolderRequest, Inner, JobFuture, JobScope, PayerScope, ends_of, has};
 use crate::index::{IndexOptions, resolve};
 use crate::open::blocking;
 use crate::store::{DocumentFolder, FolderCheck, MemoryStore, NewFolder};
@@ -99,12 +100,12 @@ impl DocumentLibrary {
     }
 
     /// Keeps watched folders up to date until the library is closed, and indexes uploaded files that a server which ended early has not
-    /// indexed.
-    pub fn start(&self) {
+    /// indexed. `scope_of` finds the scope of their payers.
+    pub fn start(&self, scope_of: impl Fn(UploadPayer) -> PayerScope + Send + Sync + 'static) {
         let library = self.clone();
         self.inner.tracker.spawn(async move {
             let Inner { stop, woken, options, .. } = &*library.inner;
-            library.continue_uploads().await;
+            library.continue_uploads(&scope_of).await;
             loop {
                 if let Err(error) = library.check_folders().await {
                     tracing::debug!(%error, "cannot look at the watched folders");
@@ -118,13 +119,28 @@ impl DocumentLibrary {
         });
     }
 
-    async fn continue_uploads(&self) {
+    async fn continue_uploads(&self, scope_of: &(impl Fn(UploadPayer) -> PayerScope + Sync)) {
         let uploads = self.inner.options.uploads.clone();
         let Ok(pending) = blocking(move || upload::pending(&uploads)).await else { return };
-        for (collection, path) in pending {
+        for PendingUpload { collection, path, payer } in pending {
+            let scope: Option<JobScope> = match payer {
+                // It may wait for the keys, which are closed after the library.
+                Some(payer) => match self.inner.stop.run_until_cancelled(scope_of(payer)).await {
+                    Some(scope) => scope,
+                    None => return,
+                },
+                None => Some(Box::new(|work| work)),
+            };
             // If too many jobs wait, the next start continues.
             let Ok(job) = self.add_job(JobKind::Upload, collection, path) else { return };
-            Box::pin(Arc::clone(&self.inner).run(job, None)).await;
+            let inner = Arc::clone(&self.inner);
+            match scope {
+                Some(scope) => {
+                    let work: JobFuture = Box::pin(inner.run(job, None));
+                    scope(work).await;
+                }
+                None => inner.refuse(job).await,
+            }
         }
     }
 
@@ -183,6 +199,16 @@ impl DocumentLibrary {
 }
 
 impl Inner {
+    /// Ends the job of an uploaded file whose payer is gone.
+    async fn refuse(&self, job: IndexJob) {
+        let path = job.path.clone();
+        // It fails only while the process ends. The next start looks at the file again.
+        let _ = blocking(move || upload::remove_pending(&path)).await;
+        let reason = "the key that uploaded it is no longer valid. The owner can upload it again";
+        self.jobs.lock().finish(job.id, Some(reason.to_owned()), SystemTime::now());
+        self.announce(&job.collection);
+    }
+
     /// Keeps a folder while it is indexed, and saves how that ended. Returns what went wrong.
     pub(super) async fn holding(
         &self,
@@ -209,7 +235,12 @@ impl Inner {
             fault: fault.clone(),
         };
         if let Err(error) = self.memory.read(move |store| store.finish_folder(id, &check)).await {
-            tracing::warn!(folder = folder.path, %error, "cannot save that a folder was indexed");
+            tracing::warn!(
+                folder = folder.path,
+                %error,
+                "the state of a watched folder is not saved; Hob indexes it again. 'hob doctor' checks the \
+                 database"
+            );
         }
         fault
     }

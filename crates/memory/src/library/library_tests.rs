@@ -28,6 +28,19 @@ fn name(text: &str) -> CollectionName {
     CollectionName::parse(text).unwrap()
 }
 
+fn no_payer(payer: UploadPayer) -> PayerScope {
+    panic!("nobody pays, also not {payer:?}")
+}
+
+fn stored<'a>(
+    collection: &'a CollectionName,
+    name: &'a str,
+    bytes: &'a [u8],
+    payer: Option<&'a UploadPayer>,
+) -> StoredUpload<'a> {
+    StoredUpload { collection, name, bytes, same_name: SameName::Refuse, payer }
+}
+
 /// A library whose folders are always due.
 fn library_in(home: &Path) -> DocumentLibrary {
     let home = home.canonicalize().unwrap();
@@ -79,6 +92,7 @@ impl Fixture {
             name: file.to_owned(),
             bytes: text,
             may_replace: false,
+            payer: None,
         };
         self.library.upload(upload, Box::new(|work| work)).await
     }
@@ -154,8 +168,8 @@ async fn an_uploaded_document_is_found_and_forgotten_with_its_file() {
 async fn a_file_that_was_not_indexed_before_the_server_ended_is_indexed_after_the_next_start() {
     let mut fixture = Fixture::new();
     let text = b"# Gate\n\nThe code is 4711.";
-    upload::store(fixture.library.uploads(), &name("team"), "gate.md", text, SameName::Refuse).unwrap();
-    fixture.library.start();
+    upload::store(fixture.library.uploads(), stored(&name("team"), "gate.md", text, None)).unwrap();
+    fixture.library.start(no_payer);
     fixture.until(async |library| found(library, "4711").await == 1).await;
     let is_idle = |library: &DocumentLibrary| {
         library.jobs(&CollectionSet::All).iter().all(|job| job.finished.is_some())
@@ -163,6 +177,56 @@ async fn a_file_that_was_not_indexed_before_the_server_ended_is_indexed_after_th
     fixture.until(async |library| is_idle(library)).await;
     assert_eq!(upload::pending(fixture.library.uploads()), []);
     fixture.library.close().await;
+}
+
+#[tokio::test]
+async fn a_file_that_a_key_uploaded_is_indexed_on_its_account_after_the_next_start() {
+    let mut fixture = Fixture::new();
+    let uploads = fixture.library.uploads().to_owned();
+    let [known, gone] = ["known", "gone"].map(|key| UploadPayer { key: key.into(), rule: None });
+    let team = name("team");
+    upload::store(&uploads, stored(&team, "gate.md", b"The code is 4711.", Some(&known))).unwrap();
+    upload::store(&uploads, stored(&team, "key.md", b"The key is in the shed.", Some(&gone))).unwrap();
+    let (sender, mut charged) = mpsc::unbounded_channel();
+    fixture.library.start(move |payer| {
+        let sender = sender.clone();
+        Box::pin(async move {
+            let scope: JobScope = Box::new(move |work| {
+                Box::pin(async move {
+                    work.await;
+                    sender.send("charged").unwrap();
+                })
+            });
+            (payer.key == "known").then_some(scope)
+        })
+    });
+    let faults = |library: &DocumentLibrary| -> Vec<Option<String>> {
+        let jobs = library.jobs(&CollectionSet::All);
+        jobs.into_iter().filter(|job| job.finished.is_some()).map(|job| job.fault).collect()
+    };
+    fixture.until(async |library| faults(library).len() == 2).await;
+    let reason = "the key that uploaded it is no longer valid. The owner can upload it again";
+    assert_eq!(faults(&fixture.library), [Some(reason.to_owned()), None]);
+    assert_eq!((found(&fixture.library, "4711").await, found(&fixture.library, "shed").await), (1, 0));
+    assert_eq!(charged.recv().await, Some("charged"));
+    assert_eq!(upload::pending(&uploads), []);
+    fixture.library.close().await;
+}
+
+#[tokio::test]
+async fn a_library_that_waits_for_the_keys_of_uploads_can_be_closed() {
+    let fixture = Fixture::new();
+    let uploads = fixture.library.uploads().to_owned();
+    let payer = UploadPayer { key: "ana".into(), rule: None };
+    upload::store(&uploads, stored(&name("team"), "gate.md", b"The code is 4711.", Some(&payer))).unwrap();
+    let (sender, mut asked) = mpsc::unbounded_channel();
+    fixture.library.start(move |_| {
+        sender.send(()).unwrap();
+        Box::pin(std::future::pending())
+    });
+    asked.recv().await.unwrap();
+    fixture.library.close().await;
+    assert_eq!(upload::pending(&uploads).len(), 1, "the next start asks again");
 }
 
 #[tokio::test]
@@ -187,7 +251,7 @@ async fn a_watched_folder_is_kept_up_to_date_also_after_a_restart() {
     fixture.write("a.md", "The boiler is old.");
     let folder = fixture.add_folder(true).await.unwrap();
     fixture.until(async |library| found(library, "boiler").await == 1).await;
-    fixture.library.start();
+    fixture.library.start(no_payer);
     fixture.write("b.md", "The roof leaks.");
     fixture.until(async |library| found(library, "roof").await == 1).await;
     let path = fixture.documents().await[0].path.clone();
@@ -202,7 +266,7 @@ async fn a_watched_folder_is_kept_up_to_date_also_after_a_restart() {
     let (sender, changes) = mpsc::unbounded_channel();
     fixture.library.on_change(move |collection| drop(sender.send(collection.clone())));
     fixture.changes = changes;
-    fixture.library.start();
+    fixture.library.start(no_payer);
     fs::remove_file(fixture.notes.path().join("a.md")).unwrap();
     fixture.until(async |library| documents(library).await.len() == 1).await;
     let folders = fixture.library.folders().await.unwrap();
@@ -216,7 +280,7 @@ async fn a_watched_folder_is_kept_up_to_date_also_after_a_restart() {
 #[tokio::test]
 async fn a_folder_that_is_not_watched_is_indexed_once() {
     let mut fixture = Fixture::new();
-    fixture.library.start();
+    fixture.library.start(no_payer);
     fixture.write("a.md", "The boiler is old.");
     let folder = fixture.add_folder(false).await.unwrap();
     fixture.until(async |library| found(library, "boiler").await == 1).await;

@@ -5,6 +5,7 @@
 mod error;
 mod folders;
 mod job;
+mod restored;
 mod upload;
 
 use std::future::Future;
@@ -25,11 +26,12 @@ use crate::service::{IndexRequest, MemoryService, ProgressListener, known_as};
 use crate::store::{DocumentFolder, RemovedSources};
 use crate::types::MemoryError;
 use job::{JobList, TooManyJobs};
-use upload::SameName;
+use upload::{SameName, StoredUpload};
 
 pub use error::DocumentLibraryError;
 pub use job::{IndexJob, JobKind, JobState};
-pub use upload::PENDING_PREFIX;
+pub use restored::move_unknown_uploads;
+pub use upload::UploadPayer;
 
 /// How often a change of progress is announced.
 const NEWS_INTERVAL: Duration = Duration::from_secs(1);
@@ -63,6 +65,8 @@ pub struct DocumentUpload<B> {
     pub bytes: B,
     /// Whether it may replace a file of the same name.
     pub may_replace: bool,
+    /// Who pays if a later process continues, as the scope does in this one. `None` for the owner.
+    pub payer: Option<UploadPayer>,
 }
 
 /// A directory of this machine to index.
@@ -79,6 +83,9 @@ pub type JobFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Wraps the work of a job, so that the caller can say who pays for its vectors.
 pub type JobScope = Box<dyn FnOnce(JobFuture) -> JobFuture + Send>;
+
+/// Finds the scope of a payer; `None` if its key is not valid any more.
+pub type PayerScope = Pin<Box<dyn Future<Output = Option<JobScope>> + Send>>;
 
 /// Called after something changed in a collection.
 type ChangeListener = Box<dyn Fn(&CollectionName) + Send + Sync>;
@@ -147,7 +154,7 @@ impl DocumentLibrary {
         upload: DocumentUpload<B>,
         scope: JobScope,
     ) -> Result<IndexJob, DocumentLibraryError> {
-        let DocumentUpload { collection, name, bytes, may_replace } = upload;
+        let DocumentUpload { collection, name, bytes, may_replace, payer } = upload;
         let name = upload::safe_name(&name)?;
         let (length, limit) =
             (bytes.as_ref().len() as u64, self.inner.memory.index_options().limits.file_bytes);
@@ -162,7 +169,13 @@ impl DocumentLibrary {
         let library = self.clone();
         self.to_its_end(async move {
             let into = job.collection.clone();
-            let write = move || upload::store(&uploads, &into, &name, bytes.as_ref(), same_name);
+            let write = move || {
+                let (bytes, payer) = (bytes.as_ref(), payer.as_ref());
+                upload::store(
+                    &uploads,
+                    StoredUpload { collection: &into, name: &name, bytes, same_name, payer },
+                )
+            };
             let stored = match blocking(write).await {
                 Ok(stored) => stored,
                 Err(error) => Err(error.into()),
@@ -365,7 +378,11 @@ impl Inner {
             Err(MemoryError::Stopped) => return Some(MemoryError::Stopped.to_string()),
             Err(error) => error,
         };
-        tracing::warn!(path = %job.path.display(), error = %failed, "cannot index");
+        tracing::warn!(
+            path = %job.path.display(),
+            error = %failed,
+            "a path is not indexed. Correct the cause in the error, and index the path again"
+        );
         Some(failed.to_string())
     }
 

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use hob_core::{CollectionName, CollectionSet};
+use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
 use super::error::DocumentLibraryError;
@@ -20,13 +21,30 @@ const MAX_FILES: usize = 10_000;
 const MAX_BYTES: u64 = 16 << 30;
 
 /// What the name of the note of a file begins with that is not indexed yet. Hidden files are not indexed, and no uploaded file is hidden.
-pub const PENDING_PREFIX: &str = ".pending-";
+pub(super) const PENDING_PREFIX: &str = ".pending-";
 
 /// Whether a file of the same name is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SameName {
     Replace,
     Refuse,
+}
+
+/// The key on whose account a file is indexed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UploadPayer {
+    pub key: String,
+    /// The rule of an identity from outside.
+    pub rule: Option<String>,
+}
+
+/// A stored file that is not indexed yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PendingUpload {
+    pub(super) collection: CollectionName,
+    pub(super) path: PathBuf,
+    /// `None` for the owner.
+    pub(super) payer: Option<UploadPayer>,
 }
 
 /// The last part of a name, without characters that mean something in paths or terminals. It does not begin with a dot, because hidden
@@ -96,13 +114,20 @@ fn shortened(name: &str) -> String {
     format!("{}{extension}", stem.trim_end_matches(['.', ' ']))
 }
 
-/// Writes a file, whole or not at all, with a note that it is not indexed yet. Blocks.
+/// A file to write.
+#[derive(Clone, Copy)]
+pub(super) struct StoredUpload<'a> {
+    pub(super) collection: &'a CollectionName,
+    pub(super) name: &'a str,
+    pub(super) bytes: &'a [u8],
+    pub(super) same_name: SameName,
+    pub(super) payer: Option<&'a UploadPayer>,
+}
+
+/// Writes a file, whole or not at all, with a note that it is not indexed yet and who pays for that. Blocks.
 pub(super) fn store(
     uploads: &Path,
-    collection: &CollectionName,
-    name: &str,
-    bytes: &[u8],
-    same_name: SameName,
+    StoredUpload { collection, name, bytes, same_name, payer }: StoredUpload<'_>,
 ) -> Result<PathBuf, DocumentLibraryError> {
     let directory = directory_of(uploads, collection);
     let failed = |source: io::Error| DocumentLibraryError::Write { path: directory.clone(), source };
@@ -128,7 +153,12 @@ pub(super) fn store(
     file.write_all(bytes).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
     if let Some(note) = pending_note(&path) {
-        fs::File::create(note).map_err(failed)?;
+        // Names can always be written.
+        let payer = payer.and_then(|payer| serde_json::to_string(payer).ok()).unwrap_or_default();
+        let mut note = fs::File::create(note).map_err(failed)?;
+        note.write_all(payer.as_bytes()).map_err(failed)?;
+        // Before the file has its name: without the payer, the owner would pay.
+        note.sync_all().map_err(failed)?;
     }
     match same_name {
         SameName::Replace => file.persist(&path),
@@ -164,8 +194,8 @@ pub(super) fn remove_pending(path: &Path) {
     }
 }
 
-/// The uploaded files that are not indexed yet, with their collections. Blocks.
-pub(super) fn pending(uploads: &Path) -> Vec<(CollectionName, PathBuf)> {
+/// The uploaded files that are not indexed yet. Blocks.
+pub(super) fn pending(uploads: &Path) -> Vec<PendingUpload> {
     let mut found = Vec::new();
     for directory in fs::read_dir(uploads).into_iter().flatten().flatten() {
         let Some(collection) = directory.file_name().to_str().and_then(collection_of) else { continue };
@@ -176,13 +206,17 @@ pub(super) fn pending(uploads: &Path) -> Vec<(CollectionName, PathBuf)> {
             };
             let path = directory.path().join(name);
             match path.is_file() {
-                true => found.push((collection.clone(), path)),
+                true => {
+                    let payer = fs::read_to_string(note.path()).ok();
+                    let payer = payer.and_then(|payer| serde_json::from_str(&payer).ok());
+                    found.push(PendingUpload { collection: collection.clone(), path, payer });
+                }
                 // The file was not stored, or is deleted.
                 false => remove_pending(&path),
             }
         }
     }
-    found.sort_by(|one, other| one.1.cmp(&other.1));
+    found.sort_by(|one, other| one.path.cmp(&other.path));
     found
 }
 
@@ -225,6 +259,11 @@ pub(super) fn delete_collection(
 mod tests {
     use super::*;
 
+    fn upload<'a>(collection: &'a CollectionName, name: &'a str, text: &'a str) -> StoredUpload<'a> {
+        let (bytes, same_name) = (text.as_bytes(), SameName::Refuse);
+        StoredUpload { collection, name, bytes, same_name, payer: None }
+    }
+
     #[test]
     fn a_name_cannot_leave_its_directory() {
         for (given, safe) in [
@@ -262,7 +301,9 @@ mod tests {
     fn a_file_is_replaced_only_if_that_is_allowed() {
         let root = tempfile::tempdir().unwrap();
         let team = CollectionName::parse("team").unwrap();
-        let write = |text: &str, same_name| store(root.path(), &team, "a.md", text.as_bytes(), same_name);
+        let write = |text: &str, same_name| {
+            store(root.path(), StoredUpload { same_name, ..upload(&team, "a.md", text) })
+        };
         let path = write("one", SameName::Refuse).unwrap();
         assert_eq!(path, root.path().join("team/a.md"));
         assert!(matches!(write("two", SameName::Refuse), Err(DocumentLibraryError::Exists { .. })));
@@ -280,13 +321,18 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         assert_eq!(pending(root.path()), []);
         let team = CollectionName::parse("Team").unwrap();
-        let path = store(root.path(), &team, "a.md", b"text", SameName::Refuse).unwrap();
-        let gone = store(root.path(), &team, "b.md", b"text", SameName::Refuse).unwrap();
+        let payer = UploadPayer { key: "ci".into(), rule: Some("groups=dev".into()) };
+        let path = store(root.path(), StoredUpload { payer: Some(&payer), ..upload(&team, "a.md", "text") })
+            .unwrap();
+        let other = store(root.path(), upload(&team, "c.md", "text")).unwrap();
+        let gone = store(root.path(), upload(&team, "b.md", "text")).unwrap();
         fs::remove_file(&gone).unwrap();
         fs::write(root.path().join("+team/.pending-"), "").unwrap();
         fs::create_dir(root.path().join("no name!")).unwrap();
-        assert_eq!(pending(root.path()), [(team, path.clone())]);
+        let found = |path: &Path, payer| PendingUpload { collection: team.clone(), path: path.into(), payer };
+        assert_eq!(pending(root.path()), [found(&path, Some(payer)), found(&other, None)]);
         remove_pending(&path);
+        remove_pending(&other);
         remove_pending(&path);
         assert_eq!(pending(root.path()), []);
     }
@@ -305,7 +351,7 @@ mod tests {
     fn only_uploaded_files_are_deleted() {
         let root = tempfile::tempdir().unwrap();
         let uploads = root.path().join("documents");
-        let path = store(&uploads, &CollectionName::default(), "a.md", b"text", SameName::Refuse).unwrap();
+        let path = store(&uploads, upload(&CollectionName::default(), "a.md", "text")).unwrap();
         let other = root.path().join("other.md");
         fs::write(&other, "text").unwrap();
         for kept in [&other, &uploads, &uploads.join("default/../../other.md")] {

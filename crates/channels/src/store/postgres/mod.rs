@@ -77,7 +77,11 @@ impl ChannelStore for PostgresChannelStore {
         let again =
             self.database.write(|transaction| inbox::take_again(transaction, id, &identity, message, now));
         if let Err(error) = &again {
-            tracing::warn!(%error, "a message may not be saved; then it is lost if Hob stops before it is answered");
+            tracing::warn!(
+                %error,
+                "a message may not be saved, and may be lost if Hob stops before it is answered. 'hob \
+                 doctor' checks the database"
+            );
             keep_unconfirmed(&self.unconfirmed_takes, id, identity);
             return Ok(Some(id));
         }

@@ -8,10 +8,10 @@ use hob_testkit::{Gateway, GatewayScript, Reply};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::support::{Echo, WAIT_LIMIT, echoing_with, quick, until};
+use super::support::{Echo, WAIT_LIMIT, echoing_with, quick, until};
 
 fn recorded() -> Vec<Value> {
-    let text = include_str!("../../../testkit/transcripts/openclaw/frames.json");
+    let text = include_str!("../../../../testkit/transcripts/openclaw/frames.json");
     let frames: Vec<Value> = serde_json::from_str(text).unwrap();
     frames.into_iter().filter(|frame| frame["dir"] == "in").map(|frame| frame["frame"].clone()).collect()
 }

@@ -8,7 +8,7 @@ use hob_channels::{ChannelError, ChannelStatus};
 use hob_process::{Need, std_command};
 use tokio::time::{Instant, timeout};
 
-use crate::support::{WAIT_LIMIT, node, part};
+use super::support::{WAIT_LIMIT, node, part};
 
 /// The scripts beside their packages, as `hob channel login whatsapp` lays them out.
 fn installed(directory: &Path) -> PathBuf {
@@ -60,7 +60,7 @@ fn the_scripts_of_the_bridge_pass_their_tests() {
         ("message_age.test.mjs", "messages that are older than ten minutes are skipped"),
         ("forwarded.test.mjs", "messages that were passed on are recognised"),
     ] {
-        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/whatsapp").join(file);
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/channels/whatsapp").join(file);
         let ran = std_command(node(), &[Need::Basics]).arg("--test").arg(tests).output().unwrap();
         let output = String::from_utf8_lossy(&ran.stdout);
         assert!(ran.status.success(), "{output}");

@@ -14,7 +14,7 @@ use hob_testkit::{EngineAsk, ScriptedEngine};
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::support::{Script, WAIT_LIMIT, echoing, node, until};
+use super::support::{Script, WAIT_LIMIT, echoing, node, until};
 
 const ANN: &str = "4915@s.whatsapp.net";
 
@@ -245,7 +245,7 @@ async fn linking_that_fails_says_why() {
 fn installed(script: &Script) -> WhatsappInstaller {
     let installer = WhatsappInstaller::new(script.directory.path().join("installed"));
     std::fs::create_dir(&installer.directory).unwrap();
-    let lock_file = include_str!("../../../../bridges/whatsapp/package-lock.json");
+    let lock_file = include_str!("../../../../../bridges/whatsapp/package-lock.json");
     std::fs::write(installer.directory.join(".complete"), lock_file).unwrap();
     installer
 }

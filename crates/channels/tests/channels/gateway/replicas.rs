@@ -17,7 +17,7 @@ use hob_testkit::{EngineAsk, Gateway, GatewayScript, PostgresServer, ScriptedEng
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use crate::support::{WAIT_LIMIT, content, frame, quick, until};
+use super::support::{WAIT_LIMIT, content, frame, quick, until};
 
 /// A process: its channels, and what answers.
 struct Replica {

@@ -1,7 +1,5 @@
 //! The tools of messaging, called through the tool set, over a gateway on a real socket: what they do, and for whom.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,18 +1,16 @@
 //! A gateway that goes away and comes back, or only seems to be there.
 
-use std::alloc::System;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_channels::{Channel, GatewayOptions, GatewayTimeouts, HandlerResult, LiveReply, MessageHandler};
+use hob_channels::{Channel, GatewayOptions, HandlerResult, LiveReply, MessageHandler};
 use hob_channels::{ChannelMessage, ChannelStatus};
 use hob_testkit::{Gateway, GatewayScript};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use crate::support::{Echo, WAIT_LIMIT, content, echoing, frame, quick, until};
+use super::support::{Echo, WAIT_LIMIT, content, echoing, frame, quick, until};
 
 #[tokio::test]
 async fn after_a_lost_connection_messages_arrive_again() {
@@ -130,44 +128,4 @@ async fn a_silent_gateway_is_disconnected() {
     timeout(WAIT_LIMIT, gateway.opened(2)).await.unwrap();
     assert!(begun.elapsed() >= silent_for, "it was connected for a while");
     client.close().await;
-}
-
-/// An hour of a gateway that hangs up as soon as it is connected.
-#[tokio::test]
-async fn an_hour_of_reconnects_leaves_nothing_behind() {
-    let gateway = Gateway::start(GatewayScript::default()).await;
-    let options = GatewayOptions {
-        reconnect_interval: Duration::from_micros(500),
-        timeouts: GatewayTimeouts { detect_within: Duration::from_micros(100), ..GatewayTimeouts::default() },
-        ..GatewayOptions::new(gateway.url())
-    };
-    let client = Channel::gateway(options).unwrap();
-    client.on_message(Arc::new(Echo));
-    client.start();
-    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
-    let mut before = None;
-    // An attempt every five seconds is 720 in an hour.
-    for round in 1..=720 {
-        timeout(WAIT_LIMIT, gateway.opened(round)).await.unwrap();
-        gateway.push(frame("t1", round));
-        gateway.hang_up();
-        if round == 120 {
-            before = Some((tasks(), live_bytes()));
-        }
-    }
-    let (tasks_before, bytes_before) = before.unwrap();
-    until("everything has ended", || tasks() <= tasks_before + 2).await;
-    let after = live_bytes();
-    assert!(after < bytes_before + (1 << 20), "from {bytes_before} to {after} bytes");
-    client.close().await;
-}
-
-/// Counted as it is taken and given back: how much of it the system keeps for the process differs by the machine.
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
-/// The memory that is in use.
-fn live_bytes() -> usize {
-    let stats = ALLOCATOR.stats();
-    stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)
 }

@@ -1,6 +1,6 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { isForwarded } from '../../../../bridges/whatsapp/forwarded.mjs';
+import { isForwarded } from '../../../../../bridges/whatsapp/forwarded.mjs';
 
 test('messages that were passed on are recognised', () => {
   for (const content of [

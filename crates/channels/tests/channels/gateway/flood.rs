@@ -7,7 +7,7 @@ use hob_channels::ChannelStatus;
 use hob_testkit::{Gateway, GatewayScript};
 use tokio::time::timeout;
 
-use crate::support::{content, echoing, frame};
+use super::support::{content, echoing, frame};
 
 const CONVERSATIONS: usize = 200;
 const EACH: usize = 50;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { isStale } from '../../../../bridges/whatsapp/message_age.mjs';
+import { isStale } from '../../../../../bridges/whatsapp/message_age.mjs';
 
 const NOW = 1_800_000_000;
 

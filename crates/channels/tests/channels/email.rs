@@ -1,7 +1,5 @@
 //! The channel e-mail against scripted servers: what is answered, what is not, and what a restart changes.
 
-#![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

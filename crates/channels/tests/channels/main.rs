@@ -1,0 +1,13 @@
+//! The channels, and the tools of messaging.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot set itself up should fail loudly"
+)]
+
+mod email;
+mod gateway;
+mod telegram_replicas;
+mod tools;
+mod whatsapp;
