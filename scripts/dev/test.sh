@@ -40,6 +40,8 @@ cmd_test() {
     step 'test parts' finish_parts
     # A backtrace is long and hides the message.
     export RUST_BACKTRACE=0
+    # Threads of a model that wait for each other leave the processor to other tests.
+    export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
     local recorded=''
     if cargo nextest --version >/dev/null 2>&1; then
         # Many tests wait for sockets and processes, so that one for each core leaves cores idle.

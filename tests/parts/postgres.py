@@ -5,7 +5,7 @@
     postgres.py INSTALLATION standby DIRECTORY PORT PRIMARY_DIRECTORY PRIMARY_PORT
 
 A shared server has a Unix socket in DIRECTORY. The command ends when it is ready. It stops when no process has locked DIRECTORY/users
-for a while, and DIRECTORY/ready exists while it can be used. A private server also has a TCP port, and obeys lines of stdin, each answered by a line: 'start', 'stop',
+for a while, and DIRECTORY/ready exists while it can be used. Its data is in memory if there is room. A private server also has a TCP port, and obeys lines of stdin, each answered by a line: 'start', 'stop',
 'kill'. It stops at the end of stdin. A standby is a private server that follows another one. Data that tests write is not meant to survive the machine, so nothing is synced to the disk.
 Needs nothing but the standard library.
 """
@@ -37,6 +37,13 @@ SETTINGS = {
     "log_min_messages": "fatal",
 }
 
+# Nothing survives the end of a shared server, so a commit need not wait until it is written.
+SHARED_SETTINGS = {"synchronous_commit": "off"}
+
+# Files in memory on Linux. Tests create and drop hundreds of databases, and wait for each file on a disk.
+MEMORY = Path("/dev/shm")
+NEEDED_MEMORY = 4 << 30
+
 
 def die_with_parent():
     """Linux only. Elsewhere a killed supervisor leaves its server behind."""
@@ -46,10 +53,17 @@ def die_with_parent():
         pass
 
 
+def data_of_shared(directory):
+    """The same place every time, so that what a killed server left there is replaced."""
+    has_room = os.access(MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(MEMORY).free >= NEEDED_MEMORY
+    return MEMORY / f"{directory.as_posix().strip('/').replace('/', '-')}-data" if has_room else directory / "data"
+
+
 class Server:
-    def __init__(self, installation, directory, port):
+    def __init__(self, installation, directory, port, data=None, settings=None):
         self.directory, self.port = directory, port
-        self.data = directory / "data"
+        self.data = data or directory / "data"
+        self.settings = SETTINGS | (settings or {})
         self.user = {"user": OTHER_USER, "group": OTHER_USER, "extra_groups": []} if os.geteuid() == 0 else {}
         self.installation = self.readable(installation)
         self.pg_isready = installation / "bin" / "pg_isready"
@@ -99,7 +113,7 @@ class Server:
         subprocess.run(command, check=True, stdout=sys.stderr, cwd="/", **self.user)
 
     def launch(self):
-        settings = SETTINGS | {
+        settings = self.settings | {
             "unix_socket_directories": str(self.directory),
             "listen_addresses": "127.0.0.1" if self.port != 5432 else "",
             "port": str(self.port),
@@ -186,7 +200,7 @@ def run_private(server):
 def main(arguments):
     installation, kind, directory = Path(arguments[0]), arguments[1], Path(arguments[2])
     if kind == "shared":
-        run_shared(Server(installation, directory, 5432))
+        run_shared(Server(installation, directory, 5432, data_of_shared(directory), SHARED_SETTINGS))
         return
     server = Server(installation, directory, int(arguments[3]))
     if kind == "standby":

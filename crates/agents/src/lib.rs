@@ -11,6 +11,7 @@ pub mod builtin;
 mod agent_stream;
 mod code_blocks;
 mod codeact;
+pub mod first_results;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod orchestrator;

@@ -8,13 +8,13 @@ use hob_channels::ChannelError;
 use hob_config::{Config, EngineName};
 use hob_conversations::{ChatStore, ResponseStore, chat_store, response_store};
 use hob_core::engine::CLOUD;
-use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, KeyRing, ModelReason};
-use hob_db::postgres::PostgresDatabase;
+use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, KeyRing, ModelReason, ReadinessCheck};
+use hob_db::postgres::{DatabaseMonitor, PostgresDatabase};
 use hob_db::{DbResult, Storage};
 use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
-use hob_engines::{ManagedError, ManagedServer};
+use hob_engines::{EngineWait, ManagedError, ManagedServer};
 use hob_keys::KeyService;
-use hob_memory::{ChunkOptionsError, DocumentLibrary, Embedder, ReaderProcess};
+use hob_memory::{ChunkOptionsError, DocumentLibrary, Embedder, JobScope, ReaderProcess};
 use hob_models::PullError;
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
 use hob_telemetry::{Recorder, TelemetryService, TraceExporter, has_answered};
@@ -25,13 +25,10 @@ use crate::ask::default_model::DefaultModel;
 use crate::ask::documents::DocumentReader;
 use crate::ask::{AskService, AskServiceParts, ModelAliases};
 use crate::channel_opener::ChannelOpener;
-use crate::database_monitor::DatabaseMonitor;
 use crate::databases::{Databases, StorageError};
 use crate::embedded_engine::{EmbeddedEngine, EmbeddedEngineParts};
-use crate::engine_wait::EngineWait;
 use crate::feedback::FeedbackService;
 use crate::model_library::ModelLibrary;
-use crate::readiness::ReadinessCheck;
 use crate::recorded_calls::RecordedCalls;
 use crate::service_slot::ChannelSlot;
 use crate::source_opener::SourceOpener;
@@ -287,6 +284,21 @@ impl App {
         }
     }
 
+    /// Keeps watched folders up to date until the app is closed, and indexes uploads that an earlier process did not, on account of the
+    /// keys that uploaded them.
+    pub fn watch_documents(&self) {
+        let (system, keys) = (Arc::clone(&self.system), Arc::clone(&self.keys));
+        self.documents.start(move |payer| {
+            let (system, keys) = (Arc::clone(&system), Arc::clone(&keys));
+            Box::pin(async move {
+                let key = keys.stored_grant(&payer.key, payer.rule.as_deref()).await?;
+                let scope: JobScope =
+                    Box::new(move |work| Box::pin(async move { system.charged_to(Some(key), work).await }));
+                Some(scope)
+            })
+        });
+    }
+
     /// Replaces the channels later.
     pub fn channel_opener(&self) -> ChannelOpener {
         ChannelOpener {
@@ -362,8 +374,15 @@ impl App {
 async fn flush_responses(responses: Arc<dyn ResponseStore>) {
     match hob_db::spawn_blocking(move || responses.flush()).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(%error, "responses were not stored"),
-        Err(error) => tracing::warn!(%error, "responses were not stored"),
+        Ok(Err(error)) => tracing::warn!(
+            %error,
+            "responses were not stored before Hob stopped. 'hob doctor' checks the database"
+        ),
+        Err(error) => tracing::error!(
+            %error,
+            "responses were not stored before Hob stopped. Report this bug with the panic message on \
+             standard error"
+        ),
     }
 }
 

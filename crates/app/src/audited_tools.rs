@@ -74,7 +74,11 @@ impl Tool for AuditedTool {
         let note = move || audit.note(actor, action, &subject, &json!({ "tool": tool }));
         // Waits until it is written, so that a result means that the change is in the log.
         if hob_db::spawn_blocking(note).await.is_err() {
-            tracing::error!(action, "a change is missing in the audit log");
+            tracing::error!(
+                action,
+                "a change was made, but is not in the audit log. Report this bug with the panic message on \
+                 standard error"
+            );
         }
         Ok(result)
     }

@@ -7,11 +7,11 @@ use futures::StreamExt;
 use futures::stream;
 use hob_config::{EngineName, SettingsError};
 use hob_core::{Engine, EngineError, ModelInfo, ModelKind};
+use hob_engines::EngineWait;
 use hob_models::catalogue::{self, ModelAbility};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::ask::AskService;
-use crate::engine_wait::EngineWait;
 use crate::model_library::{LibraryError, ModelLibrary, PullStep, PullSteps};
 
 /// The parts of an [`EmbeddedEngine`].
@@ -66,7 +66,7 @@ impl LoadedEngine {
     pub fn select(self) {
         if !self.system.select_engine(&self.engine, &self.model) {
             tracing::error!(
-                "the embedded engine cannot be selected, because another engine was added before"
+                "the embedded engine is not selected: another engine was added before. Restart Hob to use it"
             );
             return;
         }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use hob_agents::ToolSet;
 use hob_config::Config;
-use hob_core::{Caller, EventBus, GenerateRequest, Message, RequestSource, Role};
+use hob_core::{Caller, EventBus, GenerateRequest, Message, ReadinessCheck, RequestSource, Role};
 use hob_engines::pool::EnginePool;
 use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
@@ -10,7 +10,6 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::AskServiceParts;
-use crate::readiness::ReadinessCheck;
 
 /// A server whose engine `ollama` is away, and an embedded engine with models.
 struct Fixture {
@@ -172,7 +171,7 @@ async fn an_engine_that_is_missing_or_not_allowed_says_so() {
         only: None,
     };
     let problem = EmbeddedEngine::new(parts).state().await.problem.expect("a problem").to_string();
-    assert!(problem.contains("built without the built-in engine"), "{problem}");
+    assert!(problem.contains("built without the embedded engine"), "{problem}");
 }
 
 #[tokio::test(start_paused = true)]

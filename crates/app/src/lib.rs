@@ -5,14 +5,9 @@
 mod app;
 mod ask;
 mod audited_tools;
-mod backup;
-pub mod bench;
 mod channel_opener;
-mod database_copy;
-mod database_monitor;
 mod databases;
 mod embedded_engine;
-mod engine_wait;
 #[cfg(test)]
 mod fallback_tests;
 mod feedback;
@@ -21,12 +16,9 @@ mod hostile_tests;
 #[cfg(test)]
 mod key_tests;
 mod model_library;
-mod model_search;
 #[cfg(test)]
 mod prompt_size_tests;
-mod readiness;
 mod recorded_calls;
-mod restored_uploads;
 #[cfg(test)]
 mod routing_tests;
 mod service_slot;
@@ -45,16 +37,9 @@ pub use ask::default_model::default_model;
 pub use ask::documents::{DocumentReader, FileText};
 pub use ask::images::{ImageFetcher, picture_url};
 pub use ask::{
-    AnswerStream, AskService, AskServiceParts, LlmTarget, MediaAnswered, ModelAliases, ModelInMemory,
-    Reranked, TextRequest, TokenCount,
-};
-pub use backup::{
-    BackupError, BackupFile, BackupManifest, OpenedBackup, Replace, Restored, back_up, open_backup, restore,
+    AnswerStream, AskService, AskServiceParts, LlmTarget, MediaAnswered, ModelAliases, TokenCount,
 };
 pub use channel_opener::{ChannelOpener, PreparedChannels};
-pub use database_copy::{
-    CopyListener, StateCopyError, StateLocation, copy_state, hob_copy_tables, memory_copy_tables,
-};
 pub use databases::{
     DatabaseKind, DatabaseReport, Databases, FileReport, HOB_MIGRATIONS, MEMORY_MIGRATIONS,
     POSTGRES_MIGRATIONS, ServerReport, StorageError, hob_database, inspect_databases, postgres_options,
@@ -64,12 +49,11 @@ pub use embedded_engine::{
 };
 pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult};
 pub use model_library::{
-    LibraryError, LibraryFailure, ModelLibrary, PullStep, PullSteps, is_pulled_by_hob, is_short_name,
+    HubSearch, LibraryError, LibraryFailure, ModelLibrary, ModelSearch, PullStep, PullSteps, is_pulled_by_hob,
 };
-pub use model_search::{BuiltInModel, HubSearch, ModelSearch};
-pub use readiness::ReadinessCheck;
 pub use service_slot::{ChannelSlot, ServiceSlot};
 pub use source_opener::SourceOpener;
+pub use startup::backup::{backup_service, state_files};
 pub use startup::embedder::{EmbedderError, embedder, open_embedder};
 pub use startup::engines::{beside, choose, engines, ollama, running_server};
 pub use startup::local_models::FirstRun;

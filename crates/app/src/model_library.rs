@@ -6,22 +6,21 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use futures::stream::{self, StreamExt};
-use futures::{FutureExt, Stream};
+use futures::{Stream, StreamExt};
 use hob_config::{Config, EngineName, SettingsError};
 use hob_core::{Engine, EngineError};
 use hob_engines::Ollama;
 use hob_engines::pool::EnginePool;
-use hob_models::pull::PullSpecError;
+use hob_models::pull::{FoundRepository, PullSpecError};
 use hob_models::{
-    CatalogueEntry, DownloadProgress, DownloadStep, MachineRoom, ModelDirectoryError, PullError, PullSpec,
+    BuiltInModel, CatalogueEntry, DownloadProgress, DownloadStep, MachineRoom, ModelDirectoryError,
+    ModelService, PullError, PullSpec,
 };
 use thiserror::Error;
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::OnceCell;
 
 use crate::startup::engines::ollama;
-use crate::startup::local_models::{DownloadProgressFn, LocalModels};
+use crate::startup::local_models::LocalModels;
 
 /// Why a model cannot be downloaded, deleted or copied, or the embedded engine cannot answer with it.
 #[derive(Debug, Error)]
@@ -46,7 +45,7 @@ pub enum LibraryError {
     #[error("'{model}' makes vectors and writes no answers. Choose another model")]
     NoAnswers { model: String },
     #[error(
-        "this Hob was built without the built-in engine. Install a release of Hob, or start another engine"
+        "this Hob was built without the embedded engine. Install a release of Hob, or start another engine"
     )]
     NoEmbeddedEngine,
     #[error(
@@ -130,12 +129,32 @@ impl PullStep {
 /// The steps of a download until `success` or an error. Dropping it stops the download; the next one resumes it.
 pub type PullSteps = Pin<Box<dyn Stream<Item = Result<PullStep, LibraryError>> + Send>>;
 
+/// Whether a search also asks the model hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HubSearch {
+    BuiltInOnly,
+    /// With at most this many results.
+    AlsoHub(usize),
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct ModelSearch {
+    /// Models of the built-in list, the smallest first.
+    pub built_in: Vec<BuiltInModel>,
+    pub hub: Vec<FoundRepository>,
+    /// Why the hub has no results.
+    pub hub_problem: Option<String>,
+    /// What this machine has for models; `None` in a build without the embedded engine.
+    pub machine: Option<MachineRoom>,
+}
+
 /// The models that this server can add and remove.
 pub struct ModelLibrary {
     pool: Arc<EnginePool>,
-    pub(crate) files: LocalModels,
+    local: LocalModels,
     /// What the machine has for models, once it was measured.
-    pub(crate) machine: OnceCell<Option<MachineRoom>>,
+    machine: OnceCell<Option<MachineRoom>>,
     /// `None` where no Ollama answers here.
     ollama: Option<Ollama>,
 }
@@ -152,20 +171,42 @@ impl ModelLibrary {
     pub fn open(config: &Config, home: &Path, pool: Arc<EnginePool>) -> Result<Self, EngineError> {
         let has_ollama = pool.with_key(Ollama::KEY).is_some();
         let ollama = has_ollama.then(|| ollama(config)).transpose()?;
-        Ok(ModelLibrary { files: LocalModels::new(config, home), machine: OnceCell::new(), ollama, pool })
+        Ok(ModelLibrary { local: LocalModels::new(config, home), machine: OnceCell::new(), ollama, pool })
     }
 
     /// The same without the network: only what an Ollama downloads can be downloaded.
     pub fn offline(mut self) -> Self {
-        self.files.go_offline();
+        self.local.files.go_offline();
         self
+    }
+
+    /// Searches for all words. Measures the machine at the first search, which takes some tenths of a second.
+    pub async fn search(&self, words: &str, hub: HubSearch) -> ModelSearch {
+        let machine = *self.machine.get_or_init(|| self.local.machine_room()).await;
+        let (local, wanted) = (self.local.clone(), words.to_owned());
+        let listed = tokio::task::spawn_blocking(move || {
+            let stored = local.files.list().unwrap_or_default();
+            local.built_in(&wanted, &stored, machine)
+        });
+        let (built_in, hub) = tokio::join!(listed, async {
+            match hub {
+                HubSearch::BuiltInOnly => Ok(Vec::new()),
+                HubSearch::AlsoHub(limit) => self.local.files.search(words, limit).await,
+            }
+        });
+        let (hub, hub_problem) = match hub {
+            Ok(found) => (found, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        // It fails only when the program ends.
+        ModelSearch { built_in: built_in.unwrap_or_default(), hub, hub_problem, machine }
     }
 
     /// Begins a download. `name` is one of Hob's own list, `hf:OWNER/REPO[:QUANTISATION]`, or a name that Ollama knows.
     pub async fn pull(&self, name: &str) -> Result<PullSteps, LibraryError> {
         let (steps, engine) = match (self.source(name)?, &self.ollama) {
             (LibrarySource::Files(spec), _) => {
-                (file_steps(self.files.clone(), spec, name), EngineName::Embedded.as_str())
+                (file_steps(&self.local.files, spec, name), EngineName::Embedded.as_str())
             }
             (LibrarySource::Ollama(name), Some(ollama)) => {
                 let steps = ollama.pull(&name).await?;
@@ -191,12 +232,12 @@ impl ModelLibrary {
 
     /// Begins a download for the embedded engine, which need not answer here yet.
     pub(crate) fn pull_entry(&self, entry: &'static CatalogueEntry, name: &str) -> PullSteps {
-        file_steps(self.files.clone(), PullSpec::Catalogue(entry), name)
+        file_steps(&self.local.files, PullSpec::Catalogue(entry), name)
     }
 
     /// The ids of files that cannot be loaded.
     pub(crate) async fn broken_files(&self) -> HashSet<String> {
-        let files = self.files.clone();
+        let files = self.local.files.clone();
         let list = move || files.list().unwrap_or_default();
         let listed = tokio::task::spawn_blocking(list).await.unwrap_or_default();
         listed.into_iter().filter(|model| model.problem.is_some()).map(|model| model.id).collect()
@@ -256,7 +297,7 @@ impl ModelLibrary {
     }
 
     async fn remove_file(&self, id: String) -> Result<(), LibraryError> {
-        let files = self.files.clone();
+        let files = self.local.files.clone();
         let removed = tokio::task::spawn_blocking(move || files.remove(&id)).await;
         // The runtime is going down.
         removed.unwrap_or(Ok(())).map_err(LibraryError::from)
@@ -300,43 +341,12 @@ pub fn is_pulled_by_hob(spec: &PullSpec, name: &str, has_ollama: bool) -> bool {
     }
 }
 
-/// Whether `hob model pull` knows this short name, such as `qwen3:8b`.
-pub fn is_short_name(name: &str) -> bool {
-    hob_models::catalogue::find(name).is_some()
-}
-
-/// A download of files in progress.
-struct FileDownload {
-    work: BoxFuture<'static, Result<(), PullError>>,
-    progress: watch::Receiver<Option<DownloadProgress>>,
-    name: String,
-}
-
-fn file_steps(files: LocalModels, spec: PullSpec, name: &str) -> PullSteps {
-    let (sender, progress) = watch::channel(None);
-    // A slow reader gets the latest progress.
-    let report: DownloadProgressFn = Arc::new(move |progress| {
-        sender.send_replace(Some(progress));
-    });
-    let work = async move { files.pull(&spec, report).await.map(drop) }.boxed();
-    let download = FileDownload { work, progress, name: name.to_owned() };
-    let steps = stream::unfold(Some(download), |download| async move {
-        let mut download = download?;
-        loop {
-            tokio::select! {
-                biased;
-                Ok(()) = download.progress.changed() => {
-                    let Some(progress) = *download.progress.borrow_and_update() else { continue };
-                    let step = file_step(&download.name, progress);
-                    return Some((Ok(step), Some(download)));
-                }
-                done = &mut download.work => {
-                    return Some((done.map(|()| PullStep::named("success")).map_err(LibraryError::from), None));
-                }
-            }
-        }
-    });
-    steps.boxed()
+fn file_steps(files: &ModelService, spec: PullSpec, name: &str) -> PullSteps {
+    let name = name.to_owned();
+    let step = move |progress: Option<_>| {
+        progress.map_or_else(|| PullStep::named("success"), |progress| file_step(&name, progress))
+    };
+    files.pull_stream(spec).map(move |next| next.map(&step).map_err(LibraryError::from)).boxed()
 }
 
 /// A step in the words that clients of Ollama show.
@@ -359,6 +369,7 @@ mod tests {
     use std::io;
 
     use super::*;
+    use crate::startup::local_models::model_service;
 
     fn files(spec: &str) -> LibrarySource {
         LibrarySource::Files(spec.parse().expect("a model of Hob's own"))
@@ -408,9 +419,10 @@ mod tests {
     #[tokio::test]
     async fn a_download_that_fails_ends_with_its_error_and_no_success() {
         let home = tempfile::tempdir().expect("a directory");
-        let mut files = LocalModels::new(&Config::default(), home.path());
+        let mut files = model_service(&Config::default(), home.path());
         files.go_offline();
-        let steps: Vec<_> = file_steps(files, "hf:a/b".parse().expect("a name"), "hf.co/a/b").collect().await;
+        let steps: Vec<_> =
+            file_steps(&files, "hf:a/b".parse().expect("a name"), "hf.co/a/b").collect().await;
         let last = steps.last().expect("an end").as_ref().expect_err("an error").to_string();
         assert!(last.contains("needs the network"), "{last}");
     }

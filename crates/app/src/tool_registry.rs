@@ -275,7 +275,11 @@ impl ToolSources {
     fn refresh(&self, system: &AskService) {
         match self.tool_set() {
             Ok(tools) => system.replace_tools(tools),
-            Err(error) => tracing::warn!(%error, "the tools are not replaced"),
+            Err(error) => tracing::warn!(
+                %error,
+                "the list of tools is not updated because of a bug in Hob; agents keep the last one. Report \
+                 this bug with the error"
+            ),
         }
     }
 
@@ -287,7 +291,10 @@ impl ToolSources {
         let mut tools = tools.allowing_after_untrusted(self.allowed.clone());
         for tool in self.servers.tools() {
             if let Err(error) = tools.add_foreign(tool) {
-                tracing::warn!(%error, "a tool of an MCP server is skipped");
+                tracing::warn!(
+                    %error,
+                    "a tool of an MCP server is skipped; the others work. Correct it in that server"
+                );
             }
         }
         Ok(tools)

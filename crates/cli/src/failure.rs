@@ -35,7 +35,7 @@ pub fn explain(error: &Error) -> String {
         Some(OpenError::NoEngine(none)) => return explain_no_engine(none),
         Some(OpenError::DownloadRefused(none)) => {
             return format!(
-                "{}\nWithout --offline, Hob would download a small built-in model and answer with it.",
+                "{}\nWithout --offline, Hob would download a small starter model and answer with it.",
                 explain_no_engine(none)
             );
         }

@@ -5,15 +5,14 @@ use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Result, bail};
-use hob_app::startup::local_models::{DownloadProgressFn, LocalModels, ModelOffer, OfferFn};
+use hob_app::startup::local_models::{LocalModels, OfferFn, model_service};
 use hob_app::{FirstRun, is_pulled_by_hob};
 use hob_config::{Config, EngineName};
 use hob_core::Engine;
-use hob_models::CatalogueEntry;
 use hob_models::catalogue::{STARTER, is_starter};
 use hob_models::pull::PullSpecError;
 use hob_models::tuned::{KeepTuned, TuneReport};
-use hob_models::{DownloadProgress, DownloadStep, PullSpec};
+use hob_models::{CatalogueEntry, DownloadProgress, DownloadProgressFn, DownloadStep, ModelOffer, PullSpec};
 
 use crate::args::NetworkAccess;
 use crate::output;
@@ -45,7 +44,7 @@ pub fn first_run(network: NetworkAccess) -> (FirstRun, Option<OfferFn>) {
             Some(accepted) => Download::new(*accepted),
             None => {
                 output::note(format_args!(
-                    "No engine is running. Hob downloads a small built-in model: {} ({}). It is only for trying Hob out. \
+                    "No engine is running. Hob downloads a small starter model: {} ({}). It is only for trying Hob out. \
                      {BETTER_MODELS}",
                     STARTER.name,
                     memory(STARTER.size)
@@ -97,12 +96,12 @@ pub fn trial_note(model: &str) -> Option<String> {
         .then(|| format!("{model} is a small trial model: its answers are often wrong. {BETTER_MODELS}"))
 }
 
-/// The size of the built-in model.
+/// The size of the starter model.
 pub fn starter_size() -> String {
     memory(STARTER.size)
 }
 
-/// Whether Hob can download and use the built-in model now.
+/// Whether Hob can download and use the starter model now.
 pub async fn can_fetch_starter(config: &Config, home: &Path) -> bool {
     LocalModels::new(config, home).can_fetch_starter().await
 }
@@ -153,7 +152,7 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
     }
     let mut models = LocalModels::new(config, &settings::home()?);
     if network == NetworkAccess::Offline {
-        models.go_offline();
+        models.files.go_offline();
     }
     let mut signals = Signals::listen()?;
     let offered = match &spec {
@@ -164,7 +163,7 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
     let bar = download.clone();
     let progress: DownloadProgressFn = Arc::new(move |progress| show(&bar, progress));
     let outcome = tokio::select! {
-        outcome = models.pull(&spec, progress) => outcome.map(Some),
+        outcome = models.files.pull(&spec, progress) => outcome.map(Some),
         stop = signals.next() => {
             download.clear();
             output::note(format_args!("Stopped. 'hob model pull {name}' resumes the download."));
@@ -206,21 +205,21 @@ pub fn broken_models(config: &Config, home: &Path) -> Vec<(String, String)> {
     if models.engine().is_none() {
         return Vec::new();
     }
-    let models = models.list().unwrap_or_default();
+    let models = models.files.list().unwrap_or_default();
     models.into_iter().filter_map(|model| Some((model.id, model.problem?))).collect()
 }
 
 /// Whether this is a name of the default model, and the model is on the disk.
 pub fn is_default(config: &Config, name: &str) -> Result<bool> {
     let Some(default) = config.default_model() else { return Ok(false) };
-    let models = LocalModels::new(config, &settings::home()?);
+    let models = model_service(config, &settings::home()?);
     let Some(named) = models.find(name)? else { return Ok(false) };
     Ok(models.find(default)?.is_some_and(|default| default.id == named.id))
 }
 
 /// Removes a model.
 pub fn remove(config: &Config, id: &str) -> Result<ExitCode> {
-    LocalModels::new(config, &settings::home()?).remove(id)?;
+    model_service(config, &settings::home()?).remove(id)?;
     output::line(format_args!("Deleted {id}."))?;
     Ok(ExitCode::SUCCESS)
 }

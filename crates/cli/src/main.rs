@@ -14,6 +14,7 @@ mod logging;
 mod model_advice;
 mod named_keys;
 mod output;
+mod own_address;
 mod reload_socket;
 mod running_server;
 mod server_urls;

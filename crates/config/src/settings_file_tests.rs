@@ -170,7 +170,7 @@ fn a_change_never_makes_a_file_that_is_too_large_to_read() {
         let error = file.change(&wanted(&[("server.model", value)])).expect_err("refused");
         assert_eq!(error.to_string(), "server.model: expected at most 10000 characters, got a longer text");
     }
-    let many = vec![json!("ollama"); LARGEST / 8];
+    let many = vec![json!("a".repeat(LONGEST_TEXT)); LARGEST / LONGEST_TEXT + 1];
     let error = file.change(&wanted(&[("engine.pool", json!(many))])).expect_err("refused");
     assert!(matches!(error, SettingsError::TooLarge), "{error}");
     assert_eq!(text_in(folder.path()), TEXT);

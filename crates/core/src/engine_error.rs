@@ -69,7 +69,7 @@ impl EngineError {
     }
 }
 
-/// Who refused. The messages of the engine inside Hob are Hob's own.
+/// Who refused. The messages of the embedded engine are Hob's own.
 fn answered(engine: &str, status: u16) -> String {
     match engine {
         "embedded" => String::new(),

@@ -34,6 +34,7 @@ mod passages;
 mod percent_encoding;
 mod prefill;
 mod random_id;
+mod readiness;
 mod reasoning;
 pub mod rerank;
 pub mod secret_paths;
@@ -91,6 +92,7 @@ pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};
 pub use percent_encoding::percent_decoded;
 pub use prefill::{CONTINUE_FINAL_MESSAGE, PREFILL};
 pub use random_id::{fill_random, random_id};
+pub use readiness::ReadinessCheck;
 pub use reasoning::{
     REASONING_CONTENT, REASONING_EFFORT, ReasoningSeal, SealedReasoning, THINKING_BLOCKS, is_reasoning_field,
 };

@@ -276,7 +276,11 @@ impl<T> Drop for MarkStopped<T> {
     fn drop(&mut self) {
         if thread::panicking() {
             let thread = self.0.options.thread;
-            error!(thread, "a writer thread panicked; nothing more is recorded until restart");
+            error!(
+                thread,
+                "a writer thread panicked; it records nothing more. Restart Hob, and report this bug with \
+                 the panic message on standard error"
+            );
         }
         self.0.state.lock().stopped = true;
         self.0.progress.notify_all();

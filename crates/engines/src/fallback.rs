@@ -67,13 +67,20 @@ impl Fallback {
         if is_cloud_fallback && self.cloud.is_none() {
             tracing::warn!(
                 model = %self.model,
-                "fallback model is in the cloud, which is not allowed; to allow it, set [intelligence] allow_cloud_fallback"
+                "the fallback model is in the cloud, which is not allowed. To allow it, set [intelligence] \
+                 allow_cloud_fallback"
             );
             return None;
         }
         let (model, key) = (&self.model, engine.key());
         let reason = ModelReason::new(format!("{model} on {key} answers in place of {asked}: {error}"));
-        tracing::warn!(%model, engine = key, asked, %error, "fallback model answers");
+        tracing::warn!(
+            %model,
+            engine = key,
+            asked,
+            %error,
+            "the fallback model answers. 'hob doctor' checks the engines"
+        );
         let warning =
             if is_cloud_fallback { AnswerWarning::CloudFallback } else { AnswerWarning::FallbackModel };
         Some(FallbackModel { model: model.clone(), engine, reason, warning })
@@ -222,7 +229,10 @@ fn completion_with_model<'a>(
 
 /// The caller gets the first error, not that of the fallback model.
 fn fallback_failed(first: EngineError, second: &EngineError) -> EngineError {
-    tracing::warn!(error = %second, "fallback model did not answer either");
+    tracing::warn!(
+        error = %second,
+        "the fallback model did not answer either. 'hob doctor' checks the engines"
+    );
     first
 }
 

@@ -58,6 +58,11 @@ fn is_claude(engine: &str, model: &str) -> bool {
     engine == CLOUD && model.to_ascii_lowercase().contains("claude")
 }
 
+/// Whether an engine gets files as they are: providers read them, and a proxy passes them on.
+pub fn reads_files(engine: &str) -> bool {
+    [CLOUD, "litellm"].contains(&engine)
+}
+
 /// Whether reasoning that Anthropic hides goes back to it: by its own API, or by LiteLLM, which passes it on.
 fn reads_redacted(engine: &str, model: &str) -> bool {
     engine == "litellm" || is_claude(engine, model)

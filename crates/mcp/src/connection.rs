@@ -134,7 +134,7 @@ impl Connection {
     pub async fn close(mut self) {
         self.signals.down.cancel();
         if let Err(error) = self.service.close_with_timeout(CLOSE_TIMEOUT).await {
-            tracing::warn!(%error, "cannot close the connection to an MCP server");
+            tracing::warn!(%error, "the connection to an MCP server cannot be closed; Hob drops it");
         }
         if let Some(process) = self.process {
             process.stop().await;

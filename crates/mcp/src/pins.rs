@@ -72,7 +72,12 @@ impl ToolPins {
                 listed.iter().map(|tool| (name(tool), fingerprint(tool))).collect(),
             );
             if let Err(error) = self.save(&pinned) {
-                tracing::warn!(%server, %error, "cannot save the tools of an MCP server; a later change may not be detected");
+                tracing::warn!(
+                    %server,
+                    %error,
+                    "the tools of an MCP server cannot be recorded, so a later change may not be detected. \
+                     Let Hob write to its home"
+                );
             }
             return Ok((listed, Vec::new()));
         };

@@ -76,7 +76,11 @@ impl McpServers {
         self.stop.cancel();
         while let Some(ended) = self.supervisors.join_next().await {
             if let Err(error) = ended {
-                tracing::error!(%error, "the supervisor of an MCP server failed");
+                tracing::error!(
+                    %error,
+                    "the supervisor of an MCP server panicked. Report this bug with the panic message on \
+                     standard error"
+                );
             }
         }
     }

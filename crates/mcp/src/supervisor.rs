@@ -77,10 +77,17 @@ impl McpSupervisor {
             match timeout(self.options.start_timeout, connection.tools()).await {
                 Ok(Ok(tools)) => self.publish_tools(self.tool_list.tools(tools)),
                 Ok(Err(error)) => {
-                    tracing::warn!(server = %self.options.name, %error, "cannot list the tools of an MCP server; keeping the last list")
+                    tracing::warn!(
+                        server = %self.options.name,
+                        %error,
+                        "the tools of an MCP server cannot be listed; Hob keeps the last list"
+                    )
                 }
                 Err(_) => {
-                    tracing::warn!(server = %self.options.name, "an MCP server did not list its tools in time; keeping the last list")
+                    tracing::warn!(
+                        server = %self.options.name,
+                        "an MCP server did not list its tools in time; Hob keeps the last list"
+                    )
                 }
             }
             sleep(RELIST_PAUSE).await;
@@ -89,7 +96,11 @@ impl McpSupervisor {
 
     fn report(&self, reason: &McpError) {
         let reason = reason.in_full();
-        tracing::warn!(server = %self.options.name, %reason, "an MCP server does not run; restarting it");
+        tracing::warn!(
+            server = %self.options.name,
+            %reason,
+            "an MCP server does not answer; Hob tries again"
+        );
         // The tools stay and return an error, because a running agent may still call them.
         self.publish(McpState::Down { reason }, None);
     }
@@ -108,8 +119,11 @@ impl McpSupervisor {
                 |tool: &WithheldTool| format!("{} ({})", shortened(&tool.name), tool.change.as_str());
             let tools: Vec<String> = checked.withheld.iter().take(MAX_LOGGED).map(described).collect();
             tracing::warn!(
-                %server, count = checked.withheld.len(), tools = %tools.join(", "),
-                "an MCP server changed its tools. Run 'hob tools accept' with its name to offer them"
+                %server,
+                count = checked.withheld.len(),
+                tools = %tools.join(", "),
+                "an MCP server changed its tools, and Hob withholds them. To offer them, run 'hob tools \
+                 accept {server}'"
             );
         }
         self.publish(McpState::Ready, Some(checked));

@@ -43,20 +43,34 @@ impl ToolList {
     pub fn tools(&self, mut listed: Vec<model::Tool>) -> CheckedTools {
         let server = &self.server;
         if listed.len() > MAX_TOOLS {
-            tracing::warn!(%server, count = listed.len(), "an MCP server has too many tools; the first {MAX_TOOLS} are used");
+            tracing::warn!(
+                %server,
+                count = listed.len(),
+                "an MCP server has too many tools, and Hob uses the first {MAX_TOOLS}. Let the server offer \
+                 fewer"
+            );
             listed.truncate(MAX_TOOLS);
         }
         listed.retain(|tool| {
             let is_short = size_of(tool) <= MAX_TOOL_BYTES;
             if !is_short {
-                tracing::warn!(%server, tool = %crate::shortened(&tool.name), "skipped a tool: its description is too long");
+                tracing::warn!(
+                    %server,
+                    tool = %crate::shortened(&tool.name),
+                    "a tool is skipped: its description is too long. Shorten it in the server"
+                );
             }
             is_short
         });
         let (offered, withheld) = match self.pins.check(server, listed) {
             Ok(checked) => checked,
             Err(error) => {
-                tracing::warn!(%server, %error, "cannot compare the tools of an MCP server with the recorded ones; none is offered");
+                tracing::warn!(
+                    %server,
+                    %error,
+                    "the recorded tools of an MCP server cannot be read, so none is offered. Correct \
+                     mcp_tools.json, or delete it to accept all tools again"
+                );
                 return CheckedTools::default();
             }
         };

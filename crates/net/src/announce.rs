@@ -160,11 +160,15 @@ async fn watch(events: Receiver<DaemonEvent>) {
             Ok(DaemonEvent::NameChange(change)) if matches!(change.rr_type, RRType::A | RRType::AAAA) => {
                 tracing::warn!(
                     name = %change.original,
-                    "another machine of the network has the name of this one. Use the IP address of this machine, or rename it."
+                    "another machine of the network has the name of this one. Use the IP address of this \
+                     machine, or rename it"
                 );
             }
             Ok(DaemonEvent::Error(error)) => {
-                tracing::warn!(%error, "cannot announce the server on the network");
+                tracing::warn!(
+                    %error,
+                    "the server cannot be announced on the network. Use the IP address of this machine"
+                );
             }
             Ok(_) => {}
             Err(_) => return,
@@ -176,7 +180,8 @@ async fn watch(events: Receiver<DaemonEvent>) {
 fn warn_if_connected() {
     if !network_addresses().is_empty() {
         tracing::warn!(
-            "cannot announce the server on the network: multicast DNS does not work here. Set [server] announce = false to stop trying."
+            "the server cannot be announced on the network: multicast DNS does not work here. Set [server] \
+             announce = false to stop trying"
         );
     }
 }

@@ -124,12 +124,12 @@ impl ChildProcess {
         if timeout(timeouts.after_eof, self.child.wait()).await.is_err() {
             self.group.terminate();
             if timeout(timeouts.after_sigterm, self.child.wait()).await.is_err() {
-                tracing::warn!(pid = self.pid, "process did not stop in time; killing it");
+                tracing::warn!(pid = self.pid, "a process did not stop in time; Hob kills it");
             }
         }
         self.group.kill();
         if let Err(error) = self.child.kill().await {
-            tracing::warn!(pid = self.pid, %error, "cannot kill a process");
+            tracing::warn!(pid = self.pid, %error, "a process cannot be killed. Stop it by its pid");
         }
         self.drained().await;
     }

@@ -75,7 +75,10 @@ impl RoutingService {
             let reading = hob_db::spawn_blocking(move || cache.read());
             // A late read is available for the next question.
             if let Ok(Ok(Err(error))) = tokio::time::timeout(FIRST_READ_TIMEOUT, reading).await {
-                tracing::warn!(%error, "routing results cannot be read");
+                tracing::warn!(
+                    %error,
+                    "routing results cannot be read; Hob tries again. 'hob doctor' checks the database"
+                );
             }
         });
         first.await;
@@ -120,7 +123,11 @@ impl RoutingService {
         let start = || match BatchWriter::start(BATCHES, RoutingSink::new(Arc::clone(&self.inner.cache))) {
             Ok(writer) => Some(writer),
             Err(error) => {
-                tracing::warn!(%error, "routing results are not saved: cannot start a thread");
+                tracing::warn!(
+                    %error,
+                    "routing results are not saved: no thread can be started. Raise the limit on threads \
+                     (ulimit -u, or TasksMax= in the unit), and restart Hob"
+                );
                 None
             }
         };

@@ -15,7 +15,8 @@ pub(crate) const BATCHES: BatchOptions = BatchOptions {
     capacity: 1024,
     batch: 64,
     gather: Duration::ZERO,
-    dropped: "model choices cannot be written in time; the router does not learn from some of them",
+    dropped: "model choices cannot be written in time; the router does not learn from some of them. 'hob doctor' \
+              checks the database",
 };
 
 /// What the thread has to do.
@@ -42,11 +43,13 @@ impl RoutingSink {
         RoutingSink {
             cache,
             writing: FailureLog::new(
-                "routing results cannot be saved; the router does not learn from them",
+                "routing results cannot be saved; the router does not learn from them. 'hob doctor' checks the \
+                 database",
                 "routing results are saved again",
             ),
             reading: FailureLog::new(
-                "routing results cannot be read; the router uses what it read before",
+                "routing results cannot be read; the router uses what it read before. 'hob doctor' checks the \
+                 database",
                 "routing results are read again",
             ),
         }

@@ -192,7 +192,11 @@ impl ContainerRemoval {
             command.args(arguments);
             // Killing a container that has ended fails, which is fine.
             if let Err(error) = run_probe(command, &self.program).await {
-                tracing::warn!(name, %error, "cannot remove a container");
+                tracing::warn!(
+                    name,
+                    %error,
+                    "a container cannot be removed. Remove it with 'docker rm -f' or 'podman rm -f'"
+                );
                 is_answered = false;
             }
         }
@@ -219,7 +223,11 @@ impl Drop for ContainerRemoval {
         match command.spawn() {
             // Without a wait it would stay in the process table.
             Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
-            Err(error) => tracing::warn!(name, %error, "cannot remove a container"),
+            Err(error) => tracing::warn!(
+                name,
+                %error,
+                "a container cannot be removed. Remove it with 'docker rm -f' or 'podman rm -f'"
+            ),
         }
     }
 }

@@ -53,7 +53,11 @@ pub struct Sandbox {
 impl Sandbox {
     pub fn new(options: SandboxOptions) -> Self {
         if options.allowlist.len() > MAX_MOUNTS {
-            tracing::warn!(most = MAX_MOUNTS, "only the first entries of [sandbox] allowlist are mounted");
+            tracing::warn!(
+                most = MAX_MOUNTS,
+                "[sandbox] allowlist has too many entries; only the first are mounted. Remove entries, or \
+                 list a directory that contains several of them"
+            );
         }
         let slots = options.max_concurrent.clamp(1, 1_024);
         Sandbox {

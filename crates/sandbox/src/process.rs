@@ -159,7 +159,10 @@ impl RunningProgram {
         let _ = self.child.start_kill();
         self.group = None;
         if tokio::time::timeout(KILL_TIMEOUT, self.child.wait()).await.is_err() {
-            tracing::warn!(pid = self.child.id(), "a sandboxed program does not end after it was killed");
+            tracing::warn!(
+                pid = self.child.id(),
+                "a sandboxed program does not end after it was killed. Stop it by its pid"
+            );
         }
     }
 }

@@ -60,7 +60,11 @@ impl AccessLogWriter {
         match thread.spawn(work) {
             Ok(_) => Some(Arc::new(AccessLogWriter { format, lines, dropped, ended })),
             Err(error) => {
-                tracing::error!(%error, "there is no access log");
+                tracing::error!(
+                    %error,
+                    "the access log cannot be started. Raise the limit on threads (ulimit -u, or TasksMax= \
+                     in the unit), and restart Hob"
+                );
                 None
             }
         }
@@ -76,7 +80,10 @@ impl AccessLogWriter {
         let ended = writer.ended.clone();
         drop(writer);
         if tokio::time::timeout(LAST_LINES, ended.cancelled()).await.is_err() {
-            tracing::warn!("the last lines of the access log are missing");
+            tracing::warn!(
+                "the last lines of the access log are missing: the reader of standard error is too slow. \
+                 Redirect standard error to a file"
+            );
         }
     }
 
@@ -98,7 +105,11 @@ fn write_lines(waiting: &Receiver<String>, dropped: &AtomicU64) {
         let _ = out.write_all(line.as_bytes());
         let lost = dropped.swap(0, Ordering::Relaxed);
         if lost > 0 {
-            tracing::warn!(lost, "lines of the access log were dropped");
+            tracing::warn!(
+                lost,
+                "lines of the access log were dropped: the reader of standard error is too slow. Redirect \
+                 standard error to a file"
+            );
         }
     }
 }

@@ -179,7 +179,11 @@ impl Server {
                     self.workers.spawn(&connections, counted(connection, permit, share));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    tracing::warn!(
+                        %error,
+                        "a connection cannot be accepted; Hob tries again. Raise the limit on open files \
+                         (ulimit -n) if it is reached"
+                    );
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }
@@ -214,7 +218,12 @@ fn refuse_connection(mut socket: UnregisteredStream, peer: IpAddr, log: &LogLimi
     let id = RequestId::of(&HeaderMap::new());
     if let Some(suppressed) = log.allow(Instant::now()) {
         LogScope::of(id.shared()).run(|| {
-            tracing::warn!(%peer, suppressed, "connection refused: this address has too many");
+            tracing::warn!(
+                %peer,
+                suppressed,
+                "a connection is refused: this address has too many. Let the client close or reuse its \
+                 connections"
+            );
         });
     }
     // The socket is non-blocking. A client that does not get the message sees the connection end.
@@ -236,7 +245,7 @@ async fn counted(connection: impl Future<Output = ()>, permit: OwnedSemaphorePer
 async fn serve(socket: UnregisteredStream, peer: IpAddr, shared: Arc<Shared>, stop: StopSignals) {
     let socket = match TcpStream::from_std(socket) {
         Ok(socket) => socket,
-        Err(error) => return tracing::warn!(%error, "cannot serve a connection"),
+        Err(error) => return tracing::warn!(%error, "a connection cannot be served; Hob closes it"),
     };
     // Otherwise the first token of a stream waits 40 ms for an acknowledgement.
     if let Err(error) = socket.set_nodelay(true) {

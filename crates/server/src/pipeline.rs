@@ -131,7 +131,10 @@ impl Pipeline {
         match AssertUnwindSafe(self.routes.clone().call(request)).catch_unwind().await {
             Ok(Ok(response)) => response,
             Err(_) => {
-                tracing::error!("request panicked because of a bug in Hob; standard error has the location");
+                tracing::error!(
+                    "a request panicked because of a bug in Hob. Report this bug with the panic message on \
+                     standard error"
+                );
                 ApiError::panicked().in_format(format).into_response()
             }
         }
@@ -141,7 +144,13 @@ impl Pipeline {
         if let Some(suppressed) = self.refusal_log.allow(Instant::now()) {
             // The reason can repeat what the caller sent, so it is cut and logged with escapes.
             let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
-            tracing::warn!(%peer, status = status.as_u16(), ?reason, suppressed, "request refused");
+            tracing::warn!(
+                %peer,
+                status = status.as_u16(),
+                ?reason,
+                suppressed,
+                "a request was refused; the caller got the reason"
+            );
         }
     }
 }

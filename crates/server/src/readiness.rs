@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hob_app::ReadinessCheck;
+use hob_core::ReadinessCheck;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Readiness {
@@ -44,8 +44,11 @@ impl CheckedPart {
         let is_ready = problem.is_none();
         if self.was_ready.swap(is_ready, Ordering::Relaxed) != is_ready {
             match is_ready {
-                true => tracing::info!(part = self.check.name(), "ready for requests again"),
-                false => tracing::warn!(part = self.check.name(), "not ready for requests"),
+                true => tracing::info!(part = self.check.name(), "the server is ready for requests again"),
+                false => tracing::warn!(
+                    part = self.check.name(),
+                    "the server is not ready for requests; GET /health/ready says why"
+                ),
             }
         }
         problem

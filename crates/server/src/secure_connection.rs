@@ -74,7 +74,10 @@ pub(crate) async fn watch_certificate(certificate: Arc<ServerCertificate>) {
         if let Some(problem) = &problem
             && last_problem.as_ref() != Some(problem)
         {
-            tracing::warn!("the old certificate stays in use: {problem}");
+            tracing::warn!(
+                "the old certificate stays in use: {problem}. Correct the files in [server.tls]; Hob reads \
+                 them again"
+            );
         }
         last_problem = problem;
     }

@@ -65,7 +65,7 @@ impl ServerShutdown<'_> {
         if timeout(CUT_WITHIN, self.ended()).await.is_err() {
             tracing::warn!(
                 left = self.connections.len(),
-                "connections or background responses did not end in time; they are dropped"
+                "connections or background responses did not end in time; Hob drops them"
             );
         }
         cut

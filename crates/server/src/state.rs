@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use axum::extract::State;
-use hob_app::{AskService, EmbeddedEngine, ModelLibrary, ReadinessCheck};
+use hob_app::{AskService, EmbeddedEngine, ModelLibrary};
 use hob_channels::whatsapp::WhatsappLinking;
 use hob_config::ServerConfig;
 use hob_conversations::{ChatStore, ResponseStore};
+use hob_core::ReadinessCheck;
 use hob_db::postgres::PostgresDatabase;
 use hob_engines::HealthCache;
 use hob_keys::{IdentityService, KeyService};
@@ -51,7 +52,7 @@ pub struct ServerParts {
     pub chats: Option<Arc<dyn ChatStore>>,
     /// Downloads and deletes models. Without it `/api/pull` answers 503.
     pub library: Option<Arc<ModelLibrary>>,
-    /// Lets the built-in engine answer later. Without it `/v1/engines/embedded` answers 503.
+    /// Lets the embedded engine answer later. Without it `/v1/engines/embedded` answers 503.
     pub embedded: Option<Arc<EmbeddedEngine>>,
     /// Adds documents in the background. Without it documents can only be searched.
     pub documents: Option<DocumentLibrary>,

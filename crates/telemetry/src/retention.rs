@@ -58,8 +58,8 @@ impl Retention {
                 if self.refused.replace(clock).is_none() {
                     tracing::warn!(
                         error = &error as &dyn Error,
-                        "cannot delete call records that are older than [telemetry] retention_days; \
-                         Hob keeps trying"
+                        "call records that are older than [telemetry] retention_days cannot be deleted; Hob \
+                         keeps trying"
                     );
                 }
                 Pruning::Rests

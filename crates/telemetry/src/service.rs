@@ -57,7 +57,11 @@ impl TelemetryService {
     pub fn open(options: &TelemetryOptions, database: impl Into<Storage>) -> Self {
         let kept = options.enabled.then(|| Kept::open(options, database.into())).transpose();
         let kept = kept.unwrap_or_else(|error| {
-            tracing::error!(%error, "calls are not recorded: cannot start a thread");
+            tracing::error!(
+                %error,
+                "calls are not recorded: no thread can be started. Raise the limit on threads (ulimit -u, or \
+                 TasksMax= in the unit), and restart Hob"
+            );
             None
         });
         TelemetryService { kept, prices: Arc::new(options.prices.clone()) }
@@ -171,7 +175,10 @@ impl Kept {
         };
         if let Err(error) = open() {
             let error: DatabaseError = error;
-            tracing::warn!(%error, "calls cannot be recorded yet; Hob keeps trying");
+            tracing::warn!(
+                %error,
+                "calls cannot be recorded yet; Hob keeps trying. 'hob doctor' checks the database"
+            );
         }
         Ok(Kept { store, writer: Arc::new(TelemetryWriter::start(open, writing)?) })
     }

@@ -20,7 +20,8 @@ const BATCHES: BatchOptions = BatchOptions {
     capacity: 8192,
     batch: 2048,
     gather: Duration::from_millis(200),
-    dropped: "calls cannot be written to the database in time; some are not recorded",
+    dropped: "calls cannot be written to the database in time; some are not recorded. 'hob doctor' checks \
+              the database",
 };
 
 /// How long records may be with the operating system alone.
@@ -80,7 +81,11 @@ impl TelemetryWriter {
     pub fn close(&self) -> u64 {
         let unsaved = self.batches.close();
         if unsaved > 0 {
-            warn!(unsaved, "the last calls could not be recorded: the database could not be written in time");
+            warn!(
+                unsaved,
+                "the last calls are not recorded: the database could not be written in time. 'hob doctor' \
+                 checks the database"
+            );
         }
         unsaved
     }

@@ -131,8 +131,11 @@ impl PostgresServer {
     pub fn create_database(&self) -> TestDatabase {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let name = format!("test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        self.run_sql(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
-        self.run_sql(&format!("CREATE DATABASE {name} TEMPLATE template0"));
+        // A copy of the files is faster than one through the log.
+        self.run_each(&[
+            &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
+            &format!("CREATE DATABASE {name} TEMPLATE template0 STRATEGY file_copy"),
+        ]);
         TestDatabase { name, directory: self.directory.clone(), port: self.port }
     }
 
@@ -151,9 +154,14 @@ impl PostgresServer {
 
     /// The first value that a statement returns, as text.
     pub fn query(&self, sql: &str) -> String {
-        match try_psql(&self.directory, self.port, sql) {
+        self.run_each(&[sql])
+    }
+
+    /// Runs each of these in a transaction of its own. The values that they return, as text.
+    fn run_each(&self, statements: &[&str]) -> String {
+        match try_psql(&self.directory, self.port, statements) {
             Ok(value) => value.trim().to_owned(),
-            Err(said) => panic!("'{sql}' fails:\n{said}"),
+            Err(said) => panic!("{statements:?} fails:\n{said}"),
         }
     }
 
@@ -231,11 +239,8 @@ impl TestDatabase {
 impl Drop for TestDatabase {
     fn drop(&mut self) {
         // A test may have stopped its server.
-        let _ = try_psql(
-            &self.directory,
-            self.port,
-            &format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name),
-        );
+        let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+        let _ = try_psql(&self.directory, self.port, &[&drop]);
     }
 }
 
@@ -260,23 +265,11 @@ fn supervise(arguments: &[&str]) -> Command {
     command
 }
 
-fn try_psql(directory: &Path, port: u16, sql: &str) -> Result<String, String> {
+fn try_psql(directory: &Path, port: u16, statements: &[&str]) -> Result<String, String> {
     let done = Command::new(format!("{}/bin/psql", part(INSTALLATION)))
-        .args([
-            "-X",
-            "-q",
-            "-A",
-            "-t",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "-U",
-            "hob",
-            "-d",
-            "postgres",
-            "-c",
-            sql,
-            "-p",
-        ])
+        .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "hob", "-d", "postgres"])
+        .args(statements.iter().flat_map(|sql| ["-c", sql]))
+        .arg("-p")
         .arg(port.to_string())
         .arg("-h")
         .arg(directory)

@@ -37,6 +37,21 @@ pub fn assert_named_paths_exist(page: &str) {
     }
 }
 
+/// The Rust files below a directory, without those that have only tests.
+pub fn product_files(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() {
+            files.extend(product_files(&path));
+        } else if name.ends_with(".rs") && !name.ends_with("_tests.rs") && name != "tests.rs" {
+            files.push(path);
+        }
+    }
+    files
+}
+
 fn gather(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();

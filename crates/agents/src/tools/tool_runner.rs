@@ -213,7 +213,11 @@ async fn finish_in_time(entry: &ToolEntry, arguments: Value, permit: &Permit) ->
         Ok(Ok(Ok(output))) => Ok(output),
         Ok(Ok(Err(error))) => Err(error.to_string()),
         Ok(Err(_panic)) => {
-            tracing::error!(tool = %spec.name, "a tool panicked");
+            tracing::error!(
+                tool = %spec.name,
+                "a tool panicked because of a bug in Hob. Report this bug with the panic message on standard \
+                 error"
+            );
             Err(format!(
                 "the tool '{}' crashed; this is an error of the tool, not of the arguments",
                 spec.name

@@ -6,6 +6,7 @@
     reason = "a test that cannot set itself up should fail loudly"
 )]
 
+mod builtin_tools;
 mod cancel;
 mod codeact;
 mod compaction;
@@ -16,3 +17,5 @@ mod react;
 mod simple;
 mod streaming;
 mod support;
+mod tool_set;
+mod web_fetch;

@@ -18,8 +18,8 @@ use crate::ask::agent_or_engine::{AnswerPath, answer_path};
 use crate::ask::caller_policy::admit;
 use crate::ask::engine_for_request::RequestTarget;
 use crate::ask::key_admission::{Admitted, CountedStream};
-use crate::ask::length_retry::with_soft_limit;
 use crate::ask::memory_context::Recalled;
+use hob_engines::with_soft_limit;
 use hob_telemetry::trace::{Span, TracedStream, end_with, request_span, under};
 
 /// An answer in progress.

@@ -150,7 +150,7 @@ impl DefaultModel {
                 engine,
                 gone,
                 default,
-                "the default model is gone, and another takes its place; 'hob model use NAME' chooses"
+                "the default model is gone, and another takes its place. 'hob model use NAME' chooses one"
             );
         }
         let lock = self.recorded_file().map(|file| FileLock::take_within(file, MAX_LOCK_WAIT));
@@ -174,12 +174,22 @@ impl DefaultModel {
         let Some(file) = &self.file else { return BTreeMap::new() };
         match fs::read(file) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-                tracing::warn!(file = %file.display(), %error, "the recorded default models cannot be read");
+                tracing::warn!(
+                    file = %file.display(),
+                    %error,
+                    "the recorded default models cannot be read; Hob chooses new ones. 'hob model use NAME' \
+                     sets one"
+                );
                 BTreeMap::new()
             }),
             Err(error) if error.kind() == ErrorKind::NotFound => BTreeMap::new(),
             Err(error) => {
-                tracing::warn!(file = %file.display(), %error, "the recorded default models cannot be read");
+                tracing::warn!(
+                    file = %file.display(),
+                    %error,
+                    "the recorded default models cannot be read; Hob chooses new ones. 'hob model use NAME' \
+                     sets one"
+                );
                 BTreeMap::new()
             }
         }

@@ -7,9 +7,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hob_agents::builtin::WebFetchOptions;
 use hob_agents::builtin::web_fetch::{FetchedPage, Fetcher, Redirects};
-use hob_core::engine::CLOUD;
 use hob_core::message::file_text;
 use hob_core::{AskError, Content, ContentPart, GenerateRequest};
+use hob_engines::hints::reads_files;
 use hob_memory::read::SourceFile;
 use hob_memory::read::child_process::read_pdf;
 use hob_memory::{ReadError, ReadLimits, ReaderProcess};
@@ -31,9 +31,6 @@ const MAX_PAGES: usize = 1_000;
 
 /// The time for a file, redirects included.
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Engines that get files as they are: providers read them, and a proxy passes them on.
-const READERS: [&str; 2] = [CLOUD, "litellm"];
 
 /// The text of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,7 +126,7 @@ impl DocumentReader {
                 (Err(_), false) => Ok(None),
             };
         }
-        if READERS.contains(&engine) {
+        if reads_files(engine) {
             let data = || format!("data:application/pdf;base64,{}", BASE64_STANDARD.encode(&bytes));
             let file = || json!({ "type": "file", "file": { "filename": name, "file_data": data() } });
             return Ok(is_fetched.then(|| ContentPart::Other(file())));

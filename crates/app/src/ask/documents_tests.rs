@@ -1,3 +1,4 @@
+use hob_core::engine::CLOUD;
 use hob_core::{Message, Role};
 
 use super::*;

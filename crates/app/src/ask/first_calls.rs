@@ -1,11 +1,11 @@
 //! Makes the calls of tools that come before the question.
 
 use futures::future::join_all;
+use hob_agents::first_results::{put_before, results_text};
 use hob_core::{AskError, Caller, FirstCalls, GenerateRequest, ToolCall, ToolResult};
 
 use super::AskService;
 use super::charged_engine::charging;
-use super::first_results::{put_before, results_text};
 use super::run_context::Asked;
 
 impl AskService {

@@ -12,14 +12,11 @@ pub(crate) mod documents;
 mod embed;
 pub(crate) mod engine_for_request;
 mod first_calls;
-mod first_results;
 pub(crate) mod images;
 pub(crate) mod key_admission;
-mod length_retry;
 mod media;
 mod memory_context;
 mod model_aliases;
-mod model_descriptions;
 mod model_memory;
 mod rerank;
 mod resolve_model;
@@ -45,19 +42,16 @@ use hob_telemetry::metrics::InferenceMetrics;
 use hob_telemetry::{EnergyMeters, InferenceLog, Recorder, Tracer};
 
 pub use answer::AnswerStream;
-pub use complete_text::TextRequest;
 pub use count_tokens::TokenCount;
 pub use media::MediaAnswered;
 pub use model_aliases::ModelAliases;
-pub use model_memory::ModelInMemory;
-pub use rerank::Reranked;
 
 use crate::ask::default_model::DefaultModel;
 use crate::ask::documents::DocumentReader;
 use crate::ask::images::ImageFetcher;
-use crate::ask::model_descriptions::ModelDescriptions;
 use crate::feedback::FeedbackService;
 use crate::service_slot::ChannelSlot;
+use hob_engines::ModelDescriptions;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
 

@@ -1,27 +1,12 @@
-//! Models in the memory of engines: loaded before they are asked, unloaded on request, listed.
+//! Models in the memory of engines: loaded before they are asked, unloaded on request, listed for a caller.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::future::join_all;
 use hob_core::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
-use hob_core::{AskError, CallerRights, ComputeDevice, Engine, EngineError, RunningModel};
+use hob_core::{AskError, CallerRights, Engine, EngineError, RunningModel};
 
 use super::AskService;
 use crate::ask::caller_policy::check_engine;
-
-/// An engine that takes longer to list its models in memory is skipped.
-const LIST_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// A model in the memory of one host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelInMemory {
-    /// The key of its engine.
-    pub engine: String,
-    /// Its address; `None` in this process.
-    pub host: Option<String>,
-    pub model: RunningModel,
-}
 
 impl AskService {
     /// Loads a model, where its engine can. `auto` names none in particular, so nothing is loaded for it.
@@ -43,45 +28,8 @@ impl AskService {
     /// The models in memory, each with the key of its engine. Engines that do not answer are skipped.
     pub async fn running_models(&self, rights: impl Into<CallerRights>) -> Vec<(String, RunningModel)> {
         let rights = rights.into();
-        let engines = self.pool.engines().filter(|engine| rights.may_use_engine(engine.key()));
-        let lists = engines.map(|engine| async move {
-            let listed = tokio::time::timeout(LIST_TIMEOUT, engine.running_models()).await;
-            match listed {
-                Ok(Ok(models)) => models.into_iter().map(|model| (engine.key().to_owned(), model)).collect(),
-                Ok(Err(error)) => {
-                    tracing::debug!(engine = engine.key(), %error, "engine does not list its models in memory");
-                    Vec::new()
-                }
-                Err(_) => Vec::new(),
-            }
-        });
-        let running = join_all(lists).await.into_iter().flatten();
-        running.filter(|(_, running): &(String, RunningModel)| rights.may_use_model(&running.id)).collect()
-    }
-
-    /// The models in memory of every host of every engine. Hosts that do not answer are skipped.
-    pub async fn models_in_memory(&self) -> Vec<ModelInMemory> {
-        let hosts = self.pool.engines().flat_map(|engine| match engine.members() {
-            members if members.is_empty() => vec![Arc::clone(engine)],
-            members => members,
-        });
-        let lists = hosts.map(|host| async move {
-            let listed = tokio::time::timeout(LIST_TIMEOUT, host.running_models()).await;
-            let models = listed.ok().and_then(Result::ok).unwrap_or_default();
-            let loaded = |model| ModelInMemory {
-                engine: host.key().to_owned(),
-                host: Some(host.address().to_owned()).filter(|address| !address.is_empty()),
-                model,
-            };
-            models.into_iter().map(loaded).collect::<Vec<_>>()
-        });
-        join_all(lists).await.into_iter().flatten().collect()
-    }
-
-    /// The graphics cards that engines in this process use.
-    pub async fn devices(&self) -> Vec<ComputeDevice> {
-        let lists = self.pool.engines().map(|engine| async move { engine.devices().await });
-        join_all(lists).await.into_iter().flatten().collect()
+        let running = self.pool.running_models(|engine| rights.may_use_engine(engine)).await;
+        running.into_iter().filter(|(_, running)| rights.may_use_model(&running.id)).collect()
     }
 
     /// The engine that has this model; `None` if the name means no particular one.

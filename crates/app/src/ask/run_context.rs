@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hob_agents::first_results::{has_results, without_results};
 use hob_agents::{AgentStream, delta_channel};
 use hob_core::message::{has_file_text, without_file_text};
 use hob_core::model::{AGENT_MODEL, DEFAULT_MODEL};
@@ -15,7 +16,6 @@ use hob_telemetry::trace::TracedTools;
 use hob_telemetry::{CallDetails, RecordContext, RecordedEngine};
 
 use super::charged_engine::charging;
-use super::first_results::{has_results, without_results};
 use super::{AskService, LLM_TOOL};
 use crate::ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
 use crate::ask::engine_for_request::RequestTarget;
@@ -242,6 +242,7 @@ mod tests {
     use base64::prelude::BASE64_STANDARD;
     use hob_agents::ToolSet;
     use hob_agents::builtin::{WebFetch, WebFetchOptions};
+    use hob_agents::first_results::{put_before, results_text};
     use hob_core::engine::CLOUD;
     use hob_core::message::file_text;
     use hob_core::{EventBus, Image, Message, Tool, ToolCall, ToolResult};
@@ -252,7 +253,6 @@ mod tests {
     use super::*;
     use crate::ask::AskServiceParts;
     use crate::ask::documents::DocumentReader;
-    use crate::ask::first_results::{put_before, results_text};
 
     fn owner() -> Caller {
         Caller::trusted(RequestSource::Server, "run-1")

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use hob_config::EngineName;
 use hob_core::{
-    AgentContext, Answer, AskError, Caller, Engine, EngineError, FinishReason, GenerateRequest, Generation,
-    GenerationStream, Message, ModelInfo, RequestSource, Role, RunEvents, random_id,
+    AgentContext, AskError, Caller, GenerateRequest, Message, RequestSource, Role, RunEvents, random_id,
 };
+use hob_engines::WarmingEngine;
 
 use super::AskService;
 use super::run_context::Asked;
@@ -27,7 +26,7 @@ impl AskService {
         let request = GenerateRequest { model, messages, ..GenerateRequest::default() };
         let events = RunEvents::without_subscribers();
         let context = AgentContext {
-            engine: Arc::new(Warming(Arc::clone(engine))),
+            engine: Arc::new(WarmingEngine(Arc::clone(engine))),
             tools: self.tools_for(Asked { request: &request, caller: &caller }, &events)?,
             events,
             max_turns: 1,
@@ -38,61 +37,13 @@ impl AskService {
     }
 }
 
-/// An engine with empty answers that only processes the prompt, so that the agent's prompt is exactly that of a real run.
-struct Warming(Arc<dyn Engine>);
-
-#[async_trait]
-impl Engine for Warming {
-    fn key(&self) -> &str {
-        self.0.key()
-    }
-
-    fn address(&self) -> &str {
-        self.0.address()
-    }
-
-    async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
-        self.0.warm(request).await?;
-        Ok(Generation {
-            model: request.model.clone(),
-            answer: Answer {
-                content: String::new(),
-                reasoning: None,
-                tool_calls: Vec::new(),
-                finish_reason: FinishReason::Stop,
-                sealed_reasoning: Vec::new(),
-                later_thoughts: Vec::new(),
-                logprobs: None,
-            },
-            alternatives: Vec::new(),
-            usage: None,
-            warnings: Vec::new(),
-        })
-    }
-
-    async fn stream(&self, _request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
-        Err(EngineError::Unsupported {
-            engine: self.key().to_owned(),
-            field: "stream".to_owned(),
-            hint: None,
-        })
-    }
-
-    async fn list_models(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        self.0.list_models().await
-    }
-
-    async fn health(&self) -> bool {
-        self.0.health().await
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
 
+    use async_trait::async_trait;
     use hob_agents::builtin::{BuiltInOptions, built_in_tools};
-    use hob_core::EventBus;
+    use hob_core::{Engine, EngineError, EventBus, Generation, GenerationStream, ModelInfo};
     use hob_telemetry::{Inference, InferenceLog};
     use hob_testkit::ScriptedEngine;
 

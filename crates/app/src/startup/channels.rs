@@ -203,7 +203,11 @@ fn open_store(storage: &Storage) -> Option<OpenedChannelStore> {
     match open_channel_store(storage) {
         Ok(opened) => Some(opened),
         Err(error) => {
-            tracing::warn!(%error, "conversations are not remembered");
+            tracing::warn!(
+                %error,
+                "conversations of channels are not saved. Repair the database ('hob doctor' checks it), then \
+                 restart Hob"
+            );
             None
         }
     }

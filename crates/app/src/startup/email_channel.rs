@@ -38,7 +38,11 @@ pub(super) fn trust(config: &ChannelConfig) -> BTreeMap<String, Reach> {
             return (sender.clone(), *reach);
         }
         if *reach > Reach::Read && !is_checked {
-            tracing::warn!(%sender, "the sender of an e-mail can be forged, so it gets 'read' instead of 'act'. Set [channel.email] authentication_server to allow more");
+            tracing::warn!(
+                %sender,
+                "the sender of an e-mail can be forged, so this one gets 'read' instead of 'act'. To allow 'act', \
+                 set [channel.email] authentication_server"
+            );
         }
         let most = if is_checked { Reach::Act } else { Reach::Read };
         (sender.to_ascii_lowercase(), (*reach).min(most))

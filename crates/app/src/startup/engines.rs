@@ -99,11 +99,18 @@ pub fn beside(
     let mut others = Vec::new();
     for key in &config.engine.pool {
         let Some(engine) = engines.iter().find(|engine| engine.key() == key.as_str()) else {
-            tracing::warn!(engine = key.as_str(), "this build has no such engine for the pool");
+            tracing::warn!(
+                engine = key.as_str(),
+                "an engine of the pool is not in this build. Remove it from [engine] pool"
+            );
             continue;
         };
         if points_to_self(engine.as_ref(), &own) {
-            tracing::warn!(engine = key.as_str(), "engine is skipped in the pool: its address is Hob's own");
+            tracing::warn!(
+                engine = key.as_str(),
+                "an engine of the pool is skipped: its address is Hob's own. Change its address, or [server] \
+                 port"
+            );
         } else if engine.key() != chosen.key() {
             others.push(Arc::clone(engine));
         }
@@ -159,7 +166,8 @@ fn served<E: Engine + 'static>(
                 tracing::warn!(
                     engine = key.as_str(),
                     host = address,
-                    "host is skipped: its address is Hob's own"
+                    "a host is skipped: its address is Hob's own. Correct the hosts of the engine, or change \
+                     [server] port"
                 );
             }
             !is_own

@@ -1,7 +1,6 @@
-//! Model files on the local disk, and the embedded engine that runs them.
+//! Connects the model files to the embedded engine that runs them.
 //!
-//! Every build can list, pull and remove the files. Whether this build has the engine is known only here in this
-//! crate.
+//! Every build can list, pull and remove the files. Whether this build has the engine is known only here in this crate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,12 +15,10 @@ use hob_memory::Embedder;
 #[cfg(feature = "embedded")]
 use hob_models::KvPrecision;
 use hob_models::catalogue::{CatalogueEntry, EMBEDDING, STARTER};
-use hob_models::machine::{free_disk, measure_speed};
-use hob_models::pull::{DownloadPolicy, FoundRepository, is_within_reach, search};
 use hob_models::tuned::{KeepTuned, TuneReport};
 use hob_models::{
-    DownloadProgress, MachineRoom, ModelDirectory, ModelDirectoryError, ModelFootprint, PullError,
-    PullOptions, PullSpec, StoredModel, pull,
+    BuiltInModel, DownloadProgressFn, MachineRoom, ModelFootprint, ModelOffer, ModelService, PullError,
+    PullOptions, PullSpec, StoredModel, built_in_models,
 };
 
 /// The directory in the configuration directory.
@@ -30,9 +27,6 @@ const DIRECTORY: &str = "models";
 /// The directory of saved prompts in it.
 #[cfg(feature = "embedded")]
 const PREFIXES: &str = "prefixes";
-
-/// Receives the progress of a download. Called from any thread.
-pub type DownloadProgressFn = Arc<dyn Fn(DownloadProgress) + Send + Sync>;
 
 /// Whether Hob downloads a model of its own when it is first needed.
 #[derive(Clone, Default)]
@@ -47,14 +41,6 @@ pub enum FirstRun {
 /// The embedded engine; `None` in a build without it.
 pub(crate) fn engine(config: &Config, home: &Path) -> Option<Arc<dyn Engine>> {
     LocalModels::new(config, home).engine()
-}
-
-/// A model that suits this machine better than the starter model.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ModelOffer {
-    pub entry: &'static CatalogueEntry,
-    /// About how fast it writes here.
-    pub tokens_per_second: f64,
 }
 
 /// Asks whether to download an offered model instead of the starter model. May block.
@@ -77,7 +63,7 @@ pub(crate) async fn fetch_first_model(
     {
         first = best.entry;
     }
-    models.pull(&PullSpec::Catalogue(first), progress).await?;
+    models.files.pull(&PullSpec::Catalogue(first), progress).await?;
     Ok(Some(engine))
 }
 
@@ -101,17 +87,17 @@ pub(crate) async fn fetch_embedding_model(
         return Ok(());
     }
     // An existing file is enough: its checksum was verified when it was downloaded.
-    if let Ok(Some(StoredModel { problem: None, .. })) = models.directory.find(EMBEDDING.name) {
+    if let Ok(Some(StoredModel { problem: None, .. })) = models.files.find(EMBEDDING.name) {
         return Ok(());
     }
     let progress: DownloadProgressFn = match first_use {
         FirstRun::Fetch(progress) => Arc::clone(progress),
         FirstRun::Refuse => {
-            models.go_offline();
+            models.files.go_offline();
             Arc::new(|_| ())
         }
     };
-    models.pull(&PullSpec::Catalogue(EMBEDDING), progress).await.map(drop)
+    models.files.pull(&PullSpec::Catalogue(EMBEDDING), progress).await.map(drop)
 }
 
 /// Whether this is the name of Hob's own embedding model.
@@ -119,11 +105,19 @@ pub(crate) fn comes_with_hob(model: &str) -> bool {
     model == EMBEDDING.name
 }
 
-/// The models and their engine.
+/// The model files according to the configuration.
+pub fn model_service(config: &Config, home: &Path) -> ModelService {
+    let mut options = PullOptions { token: config.hub.token.clone(), ..PullOptions::default() };
+    if let Some(endpoint) = &config.hub.endpoint {
+        options.hub = endpoint.clone();
+    }
+    ModelService::new(home.join(DIRECTORY), options)
+}
+
+/// The model files and their engine.
 #[derive(Clone)]
 pub struct LocalModels {
-    directory: ModelDirectory,
-    pull_options: PullOptions,
+    pub files: ModelService,
     #[cfg(feature = "embedded")]
     engine: Arc<LlamaEngine>,
 }
@@ -131,16 +125,10 @@ pub struct LocalModels {
 impl LocalModels {
     /// Loads nothing yet.
     pub fn new(config: &Config, home: &Path) -> Self {
-        let directory = home.join(DIRECTORY);
-        let mut pull_options = PullOptions { token: config.hub.token.clone(), ..PullOptions::default() };
-        if let Some(endpoint) = &config.hub.endpoint {
-            pull_options.hub = endpoint.clone();
-        }
         LocalModels {
+            files: model_service(config, home),
             #[cfg(feature = "embedded")]
-            engine: Arc::new(LlamaEngine::new(engine_options(config, &directory))),
-            directory: ModelDirectory::new(directory),
-            pull_options,
+            engine: Arc::new(LlamaEngine::new(engine_options(config, &home.join(DIRECTORY)))),
         }
     }
 
@@ -153,35 +141,6 @@ impl LocalModels {
     #[cfg(not(feature = "embedded"))]
     pub fn engine(&self) -> Option<Arc<dyn Engine>> {
         None
-    }
-
-    /// All models, including broken ones.
-    pub fn list(&self) -> Result<Vec<StoredModel>, ModelDirectoryError> {
-        self.directory.list()
-    }
-
-    /// Removes a model from the disk.
-    pub fn remove(&self, id: &str) -> Result<(), ModelDirectoryError> {
-        self.directory.remove(id)
-    }
-
-    /// Downloads a model.
-    pub async fn pull(
-        &self,
-        spec: &PullSpec,
-        progress: DownloadProgressFn,
-    ) -> Result<StoredModel, PullError> {
-        pull(spec, &self.directory, &PullOptions { progress, ..self.pull_options.clone() }).await
-    }
-
-    /// The model with this name, broken or not.
-    pub fn find(&self, name: &str) -> Result<Option<StoredModel>, ModelDirectoryError> {
-        self.directory.find(name)
-    }
-
-    /// Searches the hub.
-    pub async fn search(&self, words: &str, limit: usize) -> Result<Vec<FoundRepository>, PullError> {
-        search(words, limit, &self.pull_options).await
     }
 
     /// The memory of a model with its conversations; `None` in a build without the engine, or if the model is broken.
@@ -211,23 +170,25 @@ impl LocalModels {
     /// What this machine has for models; `None` in a build without the engine. Measures for some tenths of a second.
     pub async fn machine_room(&self) -> Option<MachineRoom> {
         let models = self.clone();
-        let measure = move || {
-            let memory = models.memory_budget()?;
-            Some(MachineRoom {
-                memory,
-                disk: free_disk(models.directory.dir()),
-                speed: measure_speed(memory),
-            })
-        };
+        let measure = move || Some(models.files.machine_room(models.memory_budget()?));
         tokio::task::spawn_blocking(measure).await.ok()?
+    }
+
+    /// The models of the catalogue that match all words, with estimates for this machine. The first call blocks for a moment with a
+    /// graphics card.
+    pub fn built_in(
+        &self,
+        words: &str,
+        stored: &[StoredModel],
+        machine: Option<MachineRoom>,
+    ) -> Vec<BuiltInModel> {
+        built_in_models(words, stored, machine, |entry| self.entry_footprint(entry))
     }
 
     /// The best model for this machine that the hub has.
     async fn best_offer(&self) -> Option<ModelOffer> {
         let room = self.machine_room().await?;
-        let entry = room.best_offer(|entry| self.entry_footprint(entry))?;
-        let tokens_per_second = room.speed.tokens_per_second(entry.bytes_per_token());
-        is_within_reach(entry, &self.pull_options).await.then_some(ModelOffer { entry, tokens_per_second })
+        self.files.best_offer(room, |entry| self.entry_footprint(entry)).await
     }
 
     #[cfg(feature = "embedded")]
@@ -266,12 +227,7 @@ impl LocalModels {
 
     /// Whether the starter model could be downloaded and used now, as far as this is known without a download.
     pub async fn can_fetch_starter(&self) -> bool {
-        self.engine().is_some() && is_within_reach(STARTER, &self.pull_options).await
-    }
-
-    /// From now on nothing is downloaded.
-    pub fn go_offline(&mut self) {
-        self.pull_options.network = DownloadPolicy::Offline;
+        self.engine().is_some() && self.files.is_within_reach(STARTER).await
     }
 
     /// Finds the weight format of a model that is fastest on this machine.

@@ -59,7 +59,12 @@ fn password(config: &MailConfig) -> SecretString {
     match (&config.password, &config.password_file) {
         (Some(password), _) => password.clone(),
         (None, Some(file)) => read_secret_file(file).unwrap_or_else(|error| {
-            tracing::warn!(file = %file.display(), %error, "cannot read the file of [mail] password_file");
+            tracing::warn!(
+                file = %file.display(),
+                %error,
+                "the file of [mail] password_file cannot be read, so the login fails. Check its path and \
+                 permissions"
+            );
             SecretString::from("")
         }),
         (None, None) => SecretString::from(""),

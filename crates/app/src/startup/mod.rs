@@ -1,5 +1,6 @@
 //! Translates the configuration into the options of each part, and connects parts that do not know each other.
 
+pub mod backup;
 pub mod channels;
 mod email_channel;
 pub mod embedder;

@@ -70,13 +70,18 @@ impl Deliver for ChannelDelivery {
             Ok(Ok(names)) => refuse(format!("there is no channel '{shown}'; there are {}", names.join(", "))),
             // The gateway does not answer now, but it may when the task runs.
             Ok(Err(error)) => {
-                tracing::warn!(%error, channel = shown, "a task's channel cannot be checked");
+                tracing::warn!(
+                    %error,
+                    channel = shown,
+                    "the channel of a task is not checked. 'hob channel status' tests the channels"
+                );
                 Ok(to)
             }
             Err(_elapsed) => {
                 tracing::warn!(
                     channel = shown,
-                    "a task's channel cannot be checked: its gateway does not answer"
+                    "the channel of a task is not checked: the gateway does not answer. 'hob channel status' \
+                     tests it"
                 );
                 Ok(to)
             }

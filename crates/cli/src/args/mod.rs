@@ -250,6 +250,16 @@ mod tests {
     }
 
     #[test]
+    fn every_command_shows_examples() {
+        let mut commands = vec![Args::command()];
+        while let Some(command) = commands.pop() {
+            let below = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(below.contains("Examples:"), "the help of '{}' has no examples", command.get_name());
+            commands.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
+        }
+    }
+
+    #[test]
     fn numbers_outside_their_range_are_refused_with_the_range() {
         for (flag, value, expected) in [
             ("-t", "2.1", "between 0.0 and 2.0, got 2.1"),

@@ -33,8 +33,8 @@ pub enum ServiceCommand {
 /// Install and start the service
 ///
 /// Writes a systemd unit, or a launchd agent on macOS, and starts it. The service runs 'hob serve' with the configuration of this user
-/// whenever the user logs in. It listens on 127.0.0.1, for this machine only, unless the configuration names an address ([server] host)
-/// or with --lan. The command may be repeated: it changes only what differs.
+/// whenever the user logs in. It listens on 127.0.0.1, for this machine only, unless the configuration has [server] host or you pass
+/// --lan. You can repeat the command: it changes only what differs.
 #[derive(Debug, Parser)]
 #[command(after_help = examples! {
     "hob service install                   start Hob whenever you log in"

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use hob_app::{App, AppOptions};
-use hob_config::{Config, EngineConfig, EngineName, RouterName};
+use hob_config::{Config, EngineName, RouterName};
 use hob_core::model::AUTO;
 use hob_engines::selection::SelectionReason;
-use hob_net::{BindAddress, is_own_address};
 
 use crate::answers::{AnswerProvider, FoundServer, ServerInfo, ServerLink, find_server};
 use crate::args::{AnsweringArgs, NetworkAccess};
@@ -19,7 +18,7 @@ use crate::engine_advice;
 use crate::local_models;
 use crate::output;
 use crate::output::progress::Spinner;
-use crate::running_server::{ServerProbe, probe};
+use crate::own_address::with_engine_at_own_address;
 use crate::settings;
 use crate::signals::{ServerSignal, Signals, StopSignal};
 
@@ -127,29 +126,6 @@ async fn server_that_answers(home: &Path, choice: &ServerChoice<'_>) -> Option<S
             }
         },
     }
-}
-
-/// The settings that the app of a process that does not listen is opened with. If a chosen engine is configured at the address of
-/// `hob serve`, and another program listens there, that program is the engine: vLLM has the same default port.
-async fn with_engine_at_own_address(config: &Config, only: Option<EngineName>) -> Config {
-    let bind = BindAddress { host: config.server.host.clone(), port: config.server.port };
-    let EngineConfig { default, pool, .. } = &config.engine;
-    let chosen: Vec<EngineName> = match only {
-        Some(engine) => vec![engine],
-        None if config.engine.is_chosen() => default.iter().chain(pool).copied().collect(),
-        None => Vec::new(),
-    };
-    let is_there = |engine: EngineName| {
-        config.engine.addresses(engine).iter().any(|address| is_own_address(address, &bind))
-    };
-    let is_other =
-        chosen.into_iter().any(is_there) && probe(&bind.host, bind.port).await == ServerProbe::OtherProgram;
-    let mut config = config.clone();
-    if is_other {
-        // No engine has this port, so none is taken for Hob.
-        config.server.port = 0;
-    }
-    config
 }
 
 /// Notes that another engine than the configured one answers.

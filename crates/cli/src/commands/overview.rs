@@ -22,6 +22,7 @@ use crate::output;
 use crate::output::style::{DIM, NAME};
 use crate::output::table;
 use crate::output::text::one_line;
+use crate::own_address::as_served;
 use crate::running_server::{self, LocatedServer, ServerProbe, UrlScheme};
 use crate::settings;
 
@@ -41,7 +42,7 @@ struct OverviewState {
 enum AnsweringEngine {
     /// None: the configured engine does not answer.
     ConfiguredSilent,
-    /// None, and none is configured: a question would download the built-in model.
+    /// None, and none is configured: a question would download the starter model.
     None {
         /// Whether the configuration names an engine.
         is_set_up: bool,
@@ -104,8 +105,9 @@ pub fn run() -> Result<ExitCode> {
 async fn find_answering_engine(config: &Config, home: &Path) -> Result<AnsweringEngine> {
     let all = hob_app::engines(config, home)?;
     let probes = all.iter().map(|engine| timeout(PROBE_TIMEOUT, engine.health()));
-    let answers: Vec<bool> =
-        join_all(probes).await.into_iter().map(|answer| answer.unwrap_or(false)).collect();
+    let (answers, served) = tokio::join!(join_all(probes), timeout(PROBE_TIMEOUT, as_served(config, home)));
+    let answers: Vec<bool> = answers.into_iter().map(|answer| answer.unwrap_or(false)).collect();
+    let config = &served.unwrap_or_else(|_| config.clone());
     // Only engines that answered in time are candidates, so the selection does not wait.
     let engines: Vec<Arc<dyn Engine>> = all
         .iter()
@@ -209,7 +211,7 @@ impl OverviewState {
         let (engine, model) = match &self.engine {
             AnsweringEngine::None { .. } if cfg!(feature = "embedded") => (
                 format!(
-                    "No engine found. Hob will download a small built-in model ({}).",
+                    "No engine found. Hob will download a small starter model ({}).",
                     local_models::starter_size()
                 ),
                 None,
@@ -350,12 +352,12 @@ mod tests {
         ");
         insta::assert_snapshot!(shown(ServerProbe::NoListener, AnsweringEngine::None { is_set_up: false }), @r"
         Server: not running
-        Engine: No engine found. Hob will download a small built-in model (94 MB).
+        Engine: No engine found. Hob will download a small starter model (94 MB).
         hob chat | hob init | hob doctor
         ");
         insta::assert_snapshot!(shown(ServerProbe::NoListener, AnsweringEngine::None { is_set_up: true }), @r"
         Server: not running
-        Engine: No engine found. Hob will download a small built-in model (94 MB).
+        Engine: No engine found. Hob will download a small starter model (94 MB).
         hob chat | hob serve | hob doctor
         ");
         insta::assert_snapshot!(shown(hob(503), AnsweringEngine::ConfiguredSilent), @r"

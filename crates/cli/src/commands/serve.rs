@@ -113,7 +113,7 @@ async fn serve(
     if config.scheduler.enabled {
         app.scheduler.start();
     }
-    app.documents.start();
+    app.watch_documents();
     let shutdown = CancellationToken::new();
     let scheduler = &app.scheduler;
     let grace = config.server.shutdown_grace;

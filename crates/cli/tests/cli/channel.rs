@@ -254,6 +254,8 @@ async fn the_example_gateway_of_the_documentation_works() {
     let sent = home.run(&["channel", "send", "terminal", "Dinner is ready."]).await;
     assert_eq!(sent, ran("sent to terminal\n"));
     assert_eq!(next().await, "hob> Dinner is ready.");
+    let listed = http::get(server.address(), "/v1/channels/messages?limit=1").await.all().await;
+    assert!(listed.contains(r#""channel":"terminal""#) && listed.contains("Dinner is ready."), "{listed}");
     assert_eq!(home.run(&["channel", "list"]).await, ran("terminal\n"));
     assert_eq!(server.terminate().await.code, Some(0));
 }

@@ -20,16 +20,16 @@ use crate::running::Running;
 
 /// All kinds of data, as the last Hob with one list of migrations left them.
 const OLD: [&str; 10] = [
-    include_str!("../../../app/tests/old_databases/hob/1.sql"),
-    include_str!("../../../app/tests/old_databases/hob/2.sql"),
-    include_str!("../../../app/tests/old_databases/hob/3.sql"),
-    include_str!("../../../app/tests/old_databases/hob/4.sql"),
-    include_str!("../../../app/tests/old_databases/hob/5.sql"),
-    include_str!("../../../app/tests/old_databases/hob/6.sql"),
-    include_str!("../../../app/tests/old_databases/hob/7.sql"),
-    include_str!("../../../app/tests/old_databases/hob/8.sql"),
-    include_str!("../../../app/tests/old_databases/hob/9.sql"),
-    include_str!("../../../app/tests/old_databases/hob/10.sql"),
+    include_str!("../../../app/tests/app/old_databases/hob/1.sql"),
+    include_str!("../../../app/tests/app/old_databases/hob/2.sql"),
+    include_str!("../../../app/tests/app/old_databases/hob/3.sql"),
+    include_str!("../../../app/tests/app/old_databases/hob/4.sql"),
+    include_str!("../../../app/tests/app/old_databases/hob/5.sql"),
+    include_str!("../../../app/tests/app/old_databases/hob/6.sql"),
+    include_str!("../../../app/tests/app/old_databases/hob/7.sql"),
+    include_str!("../../../app/tests/app/old_databases/hob/8.sql"),
+    include_str!("../../../app/tests/app/old_databases/hob/9.sql"),
+    include_str!("../../../app/tests/app/old_databases/hob/10.sql"),
 ];
 
 const COPY: [&str; 6] = ["database", "copy", "--from", "sqlite", "--to", "postgres"];

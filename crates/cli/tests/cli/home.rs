@@ -19,6 +19,9 @@ pub const WAIT_LIMIT: Duration = Duration::from_secs(240);
 /// An address on which nothing listens.
 pub const NOWHERE: &str = "http://127.0.0.1:9";
 
+/// The certificate authorities of `hob`: one that has signed nothing.
+pub const ROOT_CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/root_certificate.pem");
+
 /// Engines with a server.
 const ENGINES: [&str; 5] = ["ollama", "vllm", "sglang", "llamacpp", "litellm"];
 
@@ -114,6 +117,10 @@ impl Home {
             .env("TZ", "UTC")
             // The model hub, which no test may use.
             .env("HF_ENDPOINT", NOWHERE)
+            // Instead of those of the system: an unoptimised program takes a tenth of a second to read them.
+            .env("SSL_CERT_FILE", ROOT_CERTIFICATE)
+            // The threads of a model that wait for each other leave the processor to other tests.
+            .env("OMP_WAIT_POLICY", "PASSIVE")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

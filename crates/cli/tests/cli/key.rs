@@ -1,8 +1,13 @@
 //! `hob key`, `hob audit`, and a server that does not start with a misspelt setting.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
 use crate::home::Home;
+use crate::running::Running;
+use crate::{fakes, http};
 
 async fn json_of(home: &Home, arguments: &[&str]) -> Value {
     let ran = home.run(arguments).await;
@@ -73,6 +78,36 @@ async fn a_key_names_the_collections_that_it_may_read() {
         let line = ran.stdout.lines().find(|line| line.starts_with("Memory")).expect("a line");
         assert_eq!(line.trim_start_matches("Memory").trim(), shown);
     }
+}
+
+#[tokio::test]
+async fn an_upload_that_no_server_has_indexed_is_indexed_only_if_its_key_is_valid() {
+    let ollama = fakes::ollama().await;
+    let home = Home::with_engines(&[("ollama", &ollama.url())]);
+    json_of(&home, &["key", "create", "ana", "--memory", "team", "--json"]).await;
+    let team = home.directory().join("documents/team");
+    std::fs::create_dir_all(&team).expect("a directory");
+    for (file, key) in [("shed.md", "ana"), ("gate.md", "ben")] {
+        let payer = json!({ "key": key, "rule": null });
+        std::fs::write(team.join(format!(".pending-{file}")), payer.to_string()).expect("written");
+        std::fs::write(team.join(file), "The code is 4711.").expect("written");
+    }
+    let server = Running::start(&home, &[]).await;
+    let listed = async {
+        loop {
+            let jobs = http::get(server.address(), "/v1/memory/jobs").await.all().await;
+            if jobs.matches("\"finished_at\":\"").count() == 2 {
+                return jobs;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let jobs = timeout(Duration::from_secs(30), listed).await.expect("both jobs end");
+    let refused = "the key that uploaded it is no longer valid. The owner can upload it again";
+    assert_eq!(jobs.matches(refused).count(), 1, "{jobs}");
+    let documents = http::get(server.address(), "/v1/memory/documents").await.all().await;
+    assert!(documents.contains("shed.md") && !documents.contains("gate.md"), "{documents}");
+    assert_eq!(server.terminate().await.code, Some(0));
 }
 
 #[tokio::test]

@@ -147,7 +147,7 @@ async fn a_machine_without_an_engine_answers_with_the_built_in_model() {
     let mut command = home.hob(&["serve", "--port", "0", "-a", "none"]);
     command.env("PATH", nothing).env("HF_ENDPOINT", hub.url());
     let mut server = Running::of(command).await;
-    server.says("No engine is running. Hob downloads a small built-in model").await;
+    server.says("No engine is running. Hob downloads a small starter model").await;
     server.says("smollm2-135m-instruct is a small trial model").await;
     assert_eq!(server.summary[..2], ["Engine  embedded", "Model   smollm2-135m-instruct"]);
     answers(&server).await;

@@ -56,15 +56,15 @@ async fn a_configuration_without_engines_still_answers() {
     command.env("PATH", &path);
     let found = Diagnosis::from(command).await;
     found
-        .shows("engine", "good", "the first question downloads a small built-in model")
+        .shows("engine", "good", "the first question downloads a small starter model")
         .is_ready_and_next_is("hob ask");
     let ran = home.run(&[]).await;
-    let engine = "Engine  No engine found. Hob will download a small built-in model (94 MB).\n";
+    let engine = "Engine  No engine found. Hob will download a small starter model (94 MB).\n";
     assert!(ran.stdout.contains(engine), "{}", ran.stdout);
     assert!(ran.stdout.contains("hob serve") && !ran.stdout.contains("hob init"), "{}", ran.stdout);
     let ran = home.run(&["ask", "--offline", "Hello"]).await;
     assert!(ran.code == Some(1) && ran.stderr.starts_with("error: vllm is configured at "), "{ran:?}");
-    let cause = "\nWithout --offline, Hob would download a small built-in model and answer with it.\n";
+    let cause = "\nWithout --offline, Hob would download a small starter model and answer with it.\n";
     assert!(ran.stderr.ends_with(cause), "{ran:?}");
 
     let question = ["ask", "-t", "0", "--max-tokens", "8", "Say hello."];
@@ -73,7 +73,7 @@ async fn a_configuration_without_engines_still_answers() {
     let first = finish(command).await;
     assert_eq!(first.code, Some(0), "{}", first.stderr);
     assert!(
-        first.stderr.starts_with("No engine is running. Hob downloads a small built-in model: "),
+        first.stderr.starts_with("No engine is running. Hob downloads a small starter model: "),
         "{}",
         first.stderr
     );

@@ -282,6 +282,13 @@ async fn errors_of_telegram_are_reported_and_overcome() {
     let sent = home.run(&["channel", "send", "telegram:7", "Dinner is ready."]).await;
     assert_eq!(sent.stdout, "sent to telegram:7\n", "{}", sent.stderr);
     assert_eq!(telegram.shown(7), [STREAMED, "Dinner is ready."]);
+    let listed = http::get(server.address(), "/v1/channels/messages").await.all().await;
+    assert!(listed.contains(r#""channel":"telegram:7""#), "{listed}");
+    assert_eq!(
+        listed.matches("Dinner is ready.").count(),
+        1,
+        "what was refused is not in the list: {listed}"
+    );
     assert_eq!(server.terminate().await.code, Some(0));
 }
 

@@ -71,7 +71,11 @@ impl BufferedResponseStore {
             let shared = Arc::clone(&self.shared);
             match thread::Builder::new().name("responses".to_owned()).spawn(move || shared.run()) {
                 Ok(started) => *writer = Some(started),
-                Err(error) => tracing::warn!(%error, "cannot start the thread that stores responses"),
+                Err(error) => tracing::warn!(
+                    %error,
+                    "responses cannot be stored: no thread can be started. Raise the limit on threads \
+                     (ulimit -u, or TasksMax= in the unit)"
+                ),
             }
         }
         writer.is_some()
@@ -111,7 +115,11 @@ impl Shared {
             if is_closed {
                 if let Err(error) = written {
                     let lost = lock(&self.waiting).next.len();
-                    tracing::warn!(%error, lost, "responses were not stored before the end");
+                    tracing::warn!(
+                        %error,
+                        lost,
+                        "responses were not stored before Hob stopped. 'hob doctor' checks the database"
+                    );
                 }
                 return;
             }

@@ -16,7 +16,7 @@ use crate::types::{TurnEnding, TurnNumber};
 
 /// Small, so that a test reaches them soon.
 pub(super) const LIMITS: ChatLimits =
-    ChatLimits { chats: 60, bytes: 64 << 20, turns: 120, chat_bytes: 16 << 20, assistants: 3 };
+    ChatLimits { chats: 60, bytes: 16 << 20, turns: 120, chat_bytes: 6 << 20, assistants: 3 };
 
 /// A database, and what opens it once more, as another process does.
 struct TestChats {

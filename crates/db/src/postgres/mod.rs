@@ -13,6 +13,7 @@
 //! | `migrations` | the steps that make the tables, by capability |
 //! | `listener` | changes by other processes, and messages between processes |
 //! | `inspect` | the state of the server, for `hob doctor` |
+//! | `monitor` | whether the server can be used, for the log and for readiness |
 //! | `query_error` | errors of statements |
 //! | `explain` | what they mean, and what to do |
 
@@ -22,6 +23,7 @@ mod explain;
 mod inspect;
 mod listener;
 mod migrations;
+mod monitor;
 mod options;
 mod password_file;
 mod pool;
@@ -34,6 +36,7 @@ pub use database::PostgresDatabase;
 pub use inspect::{ConnectionCounts, ExtensionState, PostgresState};
 pub use listener::{TopicMessage, TopicMessages};
 pub use migrations::PostgresMigrations;
+pub use monitor::DatabaseMonitor;
 pub use options::{InvalidUrl, PostgresOptions};
 pub use query_error::{QueryError, QueryResult};
 pub use text::{SqlText, clean_name};

@@ -8,14 +8,18 @@ pub(super) fn read(path: &Path) -> Option<Vec<Vec<String>>> {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => {
-            tracing::warn!(file = %path.display(), %error, "cannot read the password file");
+            tracing::warn!(
+                file = %path.display(),
+                %error,
+                "the password file cannot be read; Hob logs in without it. Check its permissions"
+            );
             return None;
         }
     };
     if is_open_to_others(path) {
         tracing::warn!(
             file = %path.display(),
-            "ignored the password file: other users can read it. Run 'chmod 600' on it."
+            "the password file is ignored: other users can read it. Run 'chmod 600' on it"
         );
         return None;
     }

@@ -212,7 +212,12 @@ impl Engine for Cloud {
             return Err(failures.into_iter().next().unwrap_or_else(without_any_key));
         }
         for error in failures {
-            tracing::warn!(engine = KEY, %error, "provider did not list its models");
+            tracing::warn!(
+                engine = KEY,
+                %error,
+                "a provider did not list its models; the list has those of the others. Check its key, and \
+                 [engine.cloud]"
+            );
         }
         Ok(models)
     }

@@ -58,7 +58,11 @@ impl ManagedServer {
     pub async fn shutdown(self) {
         drop(self.stop);
         if let Err(error) = self.supervisor.await {
-            tracing::error!(%error, "supervisor of the managed server failed");
+            tracing::error!(
+                %error,
+                "the supervisor of the managed server panicked. Report this bug with the panic message on \
+                 standard error"
+            );
         }
     }
 }
@@ -80,7 +84,11 @@ impl ManagedProcess {
                 Some(process)
             }
             Err(error) => {
-                tracing::warn!(%error, "managed server did not start; retrying");
+                tracing::warn!(
+                    %error,
+                    "the managed server did not start; Hob tries again. Check [engine.llamacpp] binary_path, \
+                     model_path and args"
+                );
                 None
             }
         }
@@ -102,10 +110,14 @@ impl Supervised for ManagedProcess {
                 return ready_since.elapsed();
             }
             Some(Ok(status)) => {
-                tracing::warn!(%status, output = %process.last_lines(), "managed server died; restarting it");
+                tracing::warn!(
+                    %status,
+                    output = %process.last_lines(),
+                    "the managed server died; Hob restarts it"
+                );
             }
             Some(Err(error)) => {
-                tracing::warn!(%error, "cannot wait for the managed server; restarting it");
+                tracing::warn!(%error, "the end of the managed server cannot be observed; Hob restarts it");
             }
         }
         self.state.send_replace(ManagedState::Restarting);

@@ -143,7 +143,7 @@ async fn refresh_forever(
                         engine,
                         dns,
                         reason,
-                        "the DNS lookup failed; using the last list of hosts"
+                        "the DNS lookup failed; Hob uses the last list of hosts and tries again"
                     );
                 }
                 outcome.send_replace(Some(LookupOutcome::Failed { reason }));
@@ -169,7 +169,12 @@ impl HostList<'_> {
         let engine = self.options.engine.as_str();
         let is_cut = found.len() > MAX_HOSTS;
         if is_cut && !self.is_cut {
-            tracing::warn!(engine, found = found.len(), used = MAX_HOSTS, "DNS lists too many hosts");
+            tracing::warn!(
+                engine,
+                found = found.len(),
+                used = MAX_HOSTS,
+                "DNS lists too many hosts; the rest get no requests. Use a name that lists fewer"
+            );
         }
         self.is_cut = is_cut;
         found.truncate(MAX_HOSTS);
@@ -192,13 +197,23 @@ impl HostList<'_> {
                 Ok(Some(made)) => hosts.push(self.table.unlisted(made, Instant::now())),
                 Ok(None) => {
                     if !self.rejected.contains(&url) {
-                        tracing::warn!(engine, host = url, "host is skipped: its address is Hob's own");
+                        tracing::warn!(
+                            engine,
+                            host = url,
+                            "a host is skipped: its address is Hob's own. Remove it from DNS, or change \
+                             [server] port"
+                        );
                     }
                     rejected.push(url);
                 }
                 Err(error) => {
                     if !self.rejected.contains(&url) {
-                        tracing::warn!(engine, host = url, %error, "host is skipped");
+                        tracing::warn!(
+                            engine,
+                            host = url,
+                            %error,
+                            "a host is skipped. Correct its entry in DNS"
+                        );
                     }
                     rejected.push(url);
                 }

@@ -328,7 +328,7 @@ impl HostSlot {
                     engine,
                     host,
                     pause_s = pause.as_secs_f32(),
-                    "host failed; skipping it for a while"
+                    "a host failed; Hob tries it again after the pause"
                 );
             }
             BreakerChange::Closed => tracing::info!(engine, host, "host is available"),

@@ -90,7 +90,12 @@ impl OpenAiCompat {
         }
         match self.send(request, ChatBodyOptions { tools: ToolsField::Withheld, ..options }).await {
             Ok(response) => {
-                tracing::warn!(engine = self.style.key, reason = %refused, "engine rejected the tools; answered without them");
+                tracing::warn!(
+                    engine = self.style.key,
+                    reason = %refused,
+                    "the engine rejected the tools and answered without them. Use a model that supports \
+                     tools"
+                );
                 Ok((response, vec![AnswerWarning::ToolsDropped]))
             }
             // The request fails without tools too, so the tools were not the reason. The first error is the right

@@ -23,7 +23,7 @@ static FROM_FILE: LazyLock<Vec<CatalogueEntry>> = LazyLock::new(|| {
     let read: Result<Vec<FileEntry>, _> = serde_json::from_str(FILE);
     // A test reads the file, so this does not happen in a tested build.
     let entries = read.unwrap_or_else(|error| {
-        tracing::error!(%error, "the list of models in this build cannot be read");
+        tracing::error!(%error, "the list of models in this build cannot be read. Install Hob again");
         Vec::new()
     });
     entries.into_iter().map(CatalogueEntry::from).collect()

@@ -22,7 +22,9 @@ mod target;
 pub use self::error::PullError;
 use self::hub::HubTarget;
 use self::job::PullJob;
-pub use self::options::{DownloadPolicy, DownloadProgress, DownloadRetry, DownloadStep, PullOptions};
+pub use self::options::{
+    DownloadPolicy, DownloadProgress, DownloadProgressFn, DownloadRetry, DownloadStep, PullOptions,
+};
 pub use self::pinned::is_within_reach;
 pub use self::search::{FoundRepository, search};
 pub use self::spec::{HubSpec, PullSpec, PullSpecError};

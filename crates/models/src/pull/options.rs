@@ -50,6 +50,9 @@ pub enum DownloadStep {
     Copying,
 }
 
+/// Receives the progress of a download. Called from any thread.
+pub type DownloadProgressFn = Arc<dyn Fn(DownloadProgress) + Send + Sync>;
+
 #[derive(Clone)]
 pub struct PullOptions {
     pub network: DownloadPolicy,
@@ -62,8 +65,8 @@ pub struct PullOptions {
     pub retry: DownloadRetry,
     /// The longest wait for the next bytes.
     pub timeout: Duration,
-    /// Called from any thread, a few times a second.
-    pub progress: Arc<dyn Fn(DownloadProgress) + Send + Sync>,
+    /// Called a few times a second.
+    pub progress: DownloadProgressFn,
     pub cancel: CancellationToken,
 }
 

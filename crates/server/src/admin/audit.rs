@@ -110,6 +110,10 @@ pub(crate) async fn note(state: &ServerState, actor: AuditActor, action: &'stati
     // Waits until it is written, so that an answer means that the change is in the log.
     let work = move || audit.note(actor, action, &subject, &json!({}));
     if hob_db::spawn_blocking(work).await.is_err() {
-        tracing::error!(action, "a change is missing in the audit log");
+        tracing::error!(
+            action,
+            "a change was made, but is not in the audit log. Report this bug with the panic message on \
+             standard error"
+        );
     }
 }

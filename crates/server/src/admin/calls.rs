@@ -94,7 +94,10 @@ async fn read(state: &ServerState, query: CallQuery) -> ApiResult<CallPage> {
     let _slot = state.report_slots.acquire().await.map_err(|_| ApiError::record_unreadable())?;
     let record = state.record.clone();
     state.blocking.run(move || record.call_page(&query)).await.map_err(|error| {
-        tracing::warn!(error = &error as &(dyn std::error::Error + 'static), "the calls cannot be listed");
+        tracing::warn!(
+            error = &error as &(dyn std::error::Error + 'static),
+            "the calls cannot be listed. 'hob doctor' checks the database"
+        );
         ApiError::of_store(&error, ApiError::record_unreadable())
     })
 }

@@ -104,7 +104,10 @@ pub(crate) async fn messages(
     let limit = page_limit(limit, DEFAULT_MESSAGES, MAX_RECENT)?;
     let lines = match state.system.channels() {
         Some(channels) => channels.recent(limit).await.map_err(|error| {
-            tracing::warn!(error = &error as &(dyn std::error::Error + 'static), "messages cannot be listed");
+            tracing::warn!(
+                error = &error as &(dyn std::error::Error + 'static),
+                "the messages cannot be listed. 'hob doctor' checks the database"
+            );
             ApiError::of_store(&error, ApiError::messages_unreadable())
         })?,
         None => Vec::new(),

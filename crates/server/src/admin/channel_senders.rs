@@ -53,6 +53,9 @@ fn name_of(channel: &str, sender: &str) -> String {
 }
 
 fn unreadable(error: &DatabaseError) -> ApiError {
-    tracing::warn!(error = error as &(dyn std::error::Error + 'static), "senders cannot be read or changed");
+    tracing::warn!(
+        error = error as &(dyn std::error::Error + 'static),
+        "the senders cannot be read or changed. 'hob doctor' checks the database"
+    );
     ApiError::of_store(error, ApiError::messages_unreadable())
 }

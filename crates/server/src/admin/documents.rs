@@ -12,7 +12,7 @@ use axum::response::Response;
 use hob_core::{CollectionName, CollectionSet, KeyGrant, Reach};
 use hob_memory::{
     CatalogPage, CatalogPosition, CollectionSummary, DocumentLibrary, DocumentUpload, IndexJob, JobKind,
-    JobScope, SkippedFile, StoredDocument,
+    JobScope, SkippedFile, StoredDocument, UploadPayer,
 };
 use serde::{Deserialize, Serialize};
 
@@ -148,6 +148,12 @@ impl<'a> DocumentCaller<'a> {
     pub(super) fn scope(&self, state: &ServerState) -> JobScope {
         let (system, key) = (Arc::clone(&state.system), self.key.clone());
         Box::new(move |work| Box::pin(async move { system.charged_to(key, work).await }))
+    }
+
+    /// The same, for a later process.
+    fn payer(&self) -> Option<UploadPayer> {
+        let key = self.key.as_ref()?;
+        Some(UploadPayer { key: key.name.to_string(), rule: key.rule.as_ref().map(ToString::to_string) })
     }
 
     pub(super) async fn count_request(&self) -> ApiResult<Option<hob_core::RunningRequest>> {
@@ -295,6 +301,7 @@ pub(crate) async fn upload(
         bytes: FileBody(body),
         // A member does not change what others have added.
         may_replace: caller.is_owner,
+        payer: caller.payer(),
     };
     let job = caller.library.upload(upload, caller.scope(&state)).await?;
     let stored = job.path.file_name().unwrap_or_default().to_string_lossy();

@@ -1,4 +1,4 @@
-//! `GET` and `POST /v1/engines/embedded`: the owner lets the built-in engine answer, without a restart. The first steps of the chat page
+//! `GET` and `POST /v1/engines/embedded`: the owner lets the embedded engine answer, without a restart. The first steps of the chat page
 //! use it. What can be chosen, and what a choice does, is up to `hob-app`.
 
 use std::collections::BTreeMap;

@@ -34,7 +34,7 @@ pub(crate) async fn show(State(state): SharedState, request: Request) -> ApiResu
     if state.system.meters().names().is_some() {
         energy(&mut out, &totals.models());
     }
-    let cards = state.system.devices().await;
+    let cards = state.system.pool().devices().await;
     if !cards.is_empty() {
         devices(&mut out, &cards, &state.system.running_models(CallerRole::Owner).await);
     }

@@ -1,4 +1,4 @@
-//! Routes of Hob's own API: agents, calls, channels, documents, the built-in engine, events, feedback, folders, health, memory, metrics,
+//! Routes of Hob's own API: agents, calls, channels, documents, the embedded engine, events, feedback, folders, health, memory, metrics,
 //! model files, savings, settings, tasks, and the description of all routes. One file for each resource. Knows nothing of OpenAI's
 //! formats.
 

@@ -7,8 +7,10 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::Extensions;
-use hob_app::{BuiltInModel, HubSearch, ModelInMemory, ModelSearch};
+use hob_app::{HubSearch, ModelSearch};
 use hob_core::{CallerRole, ListedModel, ModelKind, UtcDay};
+use hob_engines::ModelInMemory;
+use hob_models::BuiltInModel;
 use hob_telemetry::ModelSpeed;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -97,13 +99,16 @@ pub(crate) async fn list(State(state): SharedState, extensions: Extensions) -> A
     let default = state.system.default_among(&listed).await;
     let health = state.health.load_full();
     let (loaded, devices, health) =
-        tokio::join!(state.system.models_in_memory(), state.system.devices(), health.all());
+        tokio::join!(state.system.pool().models_in_memory(), state.system.pool().devices(), health.all());
     let record = state.record.clone();
     let since = UtcDay::of(SystemTime::now()).minus(SPEED_DAYS);
     let speeds = state.blocking.run(move || record.speeds(since, MAX_SPEEDS)).await;
     // The list is useful without speeds.
     let speeds = speeds.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the speeds of models cannot be read");
+        tracing::warn!(
+            %error,
+            "the speeds of models cannot be read; the list has none. 'hob doctor' checks the database"
+        );
         Vec::new()
     });
     let data = listed.into_iter().enumerate();

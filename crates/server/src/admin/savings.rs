@@ -102,7 +102,10 @@ async fn compute_savings(state: &ServerState, zone: Zone) -> ApiResult<Savings> 
     let record = state.record.clone();
     let report = state.blocking.run(move || record.savings(SystemTime::now(), &zone)).await;
     report.map_err(|error| {
-        tracing::warn!(error = &error as &(dyn std::error::Error + 'static), "savings report failed");
+        tracing::warn!(
+            error = &error as &(dyn std::error::Error + 'static),
+            "the savings report failed. 'hob doctor' checks the database"
+        );
         ApiError::of_store(&error, ApiError::record_unreadable())
     })
 }

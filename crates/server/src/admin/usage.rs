@@ -67,7 +67,10 @@ async fn read(state: &ServerState, since: Option<UtcDay>) -> ApiResult<Vec<KeyUs
     let record = state.record.clone();
     let usage = state.blocking.run(move || record.key_usage(since)).await;
     usage.map_err(|error| {
-        tracing::warn!(error = &error as &(dyn std::error::Error + 'static), "usage report failed");
+        tracing::warn!(
+            error = &error as &(dyn std::error::Error + 'static),
+            "the usage report failed. 'hob doctor' checks the database"
+        );
         ApiError::of_store(&error, ApiError::record_unreadable())
     })
 }

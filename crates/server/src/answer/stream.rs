@@ -186,7 +186,10 @@ impl<E: StreamEncoder> AnswerBody<E> {
                 self.source = Source::Deltas(deltas);
             }
             Err(error) => {
-                tracing::warn!(error = error.message(), "no answer came after the head of the response");
+                tracing::warn!(
+                    error = error.message(),
+                    "a request failed after the head of its response; the caller gets the error"
+                );
                 self.end_with(&error.for_caller(self.client.role));
             }
         }
@@ -207,7 +210,7 @@ impl<E: StreamEncoder> AnswerBody<E> {
     }
 
     fn break_off(&mut self, error: EngineError) {
-        tracing::warn!(%error, "stream broke off");
+        tracing::warn!(%error, "a stream broke off; the caller gets the error");
         self.end_with(&ApiError::from(error).for_caller(self.client.role));
     }
 

@@ -63,7 +63,10 @@ impl From<KeyError> for ApiError {
 impl ApiError {
     /// The reason can name files, so it is only logged.
     fn keys_failed(reason: &str) -> Self {
-        tracing::error!(error = %reason, "the keys cannot be read or changed");
+        tracing::error!(
+            error = %reason,
+            "the keys cannot be read or changed. 'hob doctor' checks the database"
+        );
         let message = "the keys cannot be read or changed. The server's log has the reason";
         let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
         ApiError { code: Some("keys_unavailable"), ..error }
@@ -94,13 +97,16 @@ impl From<SettingsError> for ApiError {
             },
             // Only the owner gets these. They name the file and the line.
             SettingsError::Read(_) => {
-                tracing::error!(error = %message, "the configuration cannot be read");
+                tracing::error!(
+                    error = %message,
+                    "the configuration cannot be read. Correct the line that the error names"
+                );
                 Self::settings_failed(message)
             }
             SettingsError::Write(cause) => {
                 tracing::error!(
                     error = &cause as &(dyn Error + 'static),
-                    "the configuration cannot be changed"
+                    "the configuration cannot be changed. Let Hob write to config.toml"
                 );
                 Self::of_store(&cause, Self::settings_failed(message))
             }
@@ -160,7 +166,11 @@ impl From<LibraryError> for ApiError {
             (LibraryFailure::Busy, _) => refused(StatusCode::CONFLICT, "model_busy"),
             (LibraryFailure::Source, _) => failed(StatusCode::BAD_GATEWAY),
             (LibraryFailure::Disk, error) => {
-                tracing::warn!(error = %message, "a model cannot be written, deleted or loaded");
+                tracing::warn!(
+                    error = %message,
+                    "a model cannot be written, deleted or loaded. Check the disk with the models, and its \
+                     permissions"
+                );
                 Self::of_store(&error, failed(StatusCode::INTERNAL_SERVER_ERROR))
             }
         }
@@ -220,7 +230,7 @@ impl From<DocumentLibraryError> for ApiError {
 
 impl ApiError {
     fn memory_failed(message: String) -> Self {
-        tracing::warn!(error = %message, "memory request failed");
+        tracing::warn!(error = %message, "a request to the memory failed. 'hob doctor' checks the database");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message).coded("memory_failed")
     }
 }
@@ -236,7 +246,7 @@ impl From<RateError> for ApiError {
             },
             RateError::Store(cause) => {
                 // The reason can name files, so it is only logged.
-                tracing::warn!(error = %message, "rating was not saved");
+                tracing::warn!(error = %message, "a rating was not saved. 'hob doctor' checks the database");
                 let message = "the rating cannot be saved. The server's log has the reason";
                 let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
                 Self::of_store(&cause, ApiError { code: Some("rating_lost"), ..error })
@@ -265,7 +275,11 @@ impl From<TaskError> for ApiError {
             },
             TaskError::Unavailable(cause) => {
                 // The reason can name files, so it is only logged.
-                tracing::warn!(error = %message, %cause, "task request failed");
+                tracing::warn!(
+                    error = %message,
+                    %cause,
+                    "a request to the tasks failed. 'hob doctor' checks the database"
+                );
                 let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
                 Self::of_store(cause.as_ref(), ApiError { code: Some("tasks_unavailable"), ..error })
             }

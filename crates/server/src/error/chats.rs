@@ -15,7 +15,7 @@ impl ApiError {
 
     /// A chat cannot be read or saved. The reason can name files, so it is only logged.
     pub(crate) fn chats_failed(error: DatabaseError) -> Self {
-        tracing::warn!(%error, "saved chats cannot be used");
+        tracing::warn!(%error, "saved chats cannot be used. 'hob doctor' checks the database");
         let message = "saved chats cannot be used. The server's log has the reason";
         let failed = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message);
         Self::of_store(&error, ApiError { code: Some("chats_failed"), ..failed })

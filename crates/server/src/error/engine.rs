@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use axum::http::StatusCode;
-use hob_app::is_short_name;
 use hob_core::{CONTEXT_LENGTH_EXCEEDED, CallerRole, ContextOverflow, EngineError};
+use hob_models::catalogue;
 
 use super::ApiError;
 
@@ -44,7 +44,7 @@ impl From<EngineError> for ApiError {
                     let advice = "To let another model answer for this name, add it to [models.aliases] in config.toml and \
                                   restart the server";
                     error.with_owner_advice(advice)
-                } else if is_short_name(&model) {
+                } else if catalogue::find(&model).is_some() {
                     error.with_owner_advice(&format!("Download it with 'hob model pull {model}'"))
                 } else {
                     error
@@ -105,7 +105,11 @@ impl ApiError {
         if self.kind != ENGINE_ERROR || role.may_see_engine_details() {
             return self;
         }
-        tracing::warn!(status = self.status.as_u16(), error = %self.message, "engine failed; the caller gets a short message");
+        tracing::warn!(
+            status = self.status.as_u16(),
+            error = %self.message,
+            "the engine failed; the caller gets a short message. 'hob doctor' checks the engines"
+        );
         let words = match self.status {
             StatusCode::GATEWAY_TIMEOUT => "the engine took too long to answer",
             StatusCode::SERVICE_UNAVAILABLE => "the engine is not configured",

@@ -13,7 +13,7 @@ impl ApiError {
 
     /// A response or a conversation cannot be read or written. The reason can name files, so it is only logged.
     pub(crate) fn store_failed(error: DatabaseError) -> Self {
-        tracing::warn!(%error, "stored responses cannot be used");
+        tracing::warn!(%error, "stored responses cannot be used. 'hob doctor' checks the database");
         Self::of_store(&error, Self::store_unavailable())
     }
 

@@ -171,7 +171,11 @@ impl Download {
         Some(next.map_err(|error| {
             // A failure of the disk is logged with its answer.
             if error.reason() != LibraryFailure::Disk {
-                tracing::warn!(model = self.model, %error, "the model is not available");
+                tracing::warn!(
+                    model = self.model,
+                    %error,
+                    "a model is not available; the caller gets the reason"
+                );
             }
             ApiError::from(error)
         }))

@@ -2,11 +2,11 @@
 
 use std::num::NonZeroU32;
 
-use hob_app::TextRequest;
 use hob_core::budget::{self, ANSWERS, PROMPTS, TEXT_ANSWERS, TOP_LOGPROBS, thousands};
 use hob_core::{
     AnswerWarning, CompletionRequest, MaxTokens, OverBudget, Prompt, ResponseFormat, Sampling, Temperature,
 };
+use hob_engines::text_completion::TextRequest;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

@@ -73,7 +73,7 @@ async fn pass_on(State(state): SharedState, request: Request, task: MediaTask) -
         let body = answer.body.map(move |piece| {
             let _held = &client;
             piece.map_err(|error| {
-                tracing::warn!(%error, "answer broke off");
+                tracing::warn!(%error, "an answer broke off; the caller sees the connection end");
                 std::io::Error::other("the answer broke off")
             })
         });

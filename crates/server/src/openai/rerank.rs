@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use hob_app::Reranked;
 use hob_core::budget::EMBEDDING_INPUTS;
 use hob_core::{AnswerWarning, OverBudget, RerankRequest};
+use hob_engines::Reranked;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -143,7 +143,7 @@ async fn work(
             tracing::warn!(
                 error = error.message(),
                 response = keeper.id,
-                "a response in the background failed"
+                "a response in the background failed; the caller gets the error when it reads the response"
             );
             events.fail(&error.for_caller(role), &mut last);
         }
@@ -225,7 +225,11 @@ async fn renew(keeper: &Arc<Keeper>) -> bool {
 /// A store that fails does not end the response.
 fn is_wanted(keeper: &Keeper, was_there: Result<bool, impl fmt::Display>) -> bool {
     was_there.unwrap_or_else(|error| {
-        tracing::warn!(%error, response = keeper.id, "a response was not updated");
+        tracing::warn!(
+            %error,
+            response = keeper.id,
+            "a response was not updated; Hob tries again. 'hob doctor' checks the database"
+        );
         true
     })
 }

@@ -276,6 +276,9 @@ pub(super) fn parse(json: &str) -> ApiResult<Value> {
 
 /// Only another program than Hob can have written it.
 fn unreadable() -> ApiError {
-    tracing::warn!("a stored response or conversation is not valid JSON");
+    tracing::warn!(
+        "a stored response or conversation is not valid JSON: another program changed it. Let the caller \
+         delete it"
+    );
     ApiError::store_unavailable()
 }

@@ -97,7 +97,10 @@ pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiRe
         if !matches!(appended, Ok(Appended::Yes))
             && let Err(error) = store.delete_conversation(&owner, &conversation.id)
         {
-            tracing::warn!(%error, "a conversation without its items was not deleted");
+            tracing::warn!(
+                %error,
+                "an incomplete conversation was not deleted. 'hob doctor' checks the database"
+            );
         }
         appended
     };

@@ -152,11 +152,19 @@ impl Keeper {
             Ok(Appended::Yes) => {}
             Ok(refused) => {
                 is_added = false;
-                tracing::warn!(?refused, response = self.id, "a response was not added to its conversation");
+                tracing::warn!(
+                    ?refused,
+                    response = self.id,
+                    "a response was not added to its conversation; the caller gets a warning"
+                );
             }
             Err(error) => {
                 (is_stored, is_added) = (!parts.stores, parts.append.is_none());
-                tracing::warn!(%error, response = self.id, "a response was not stored");
+                tracing::warn!(
+                    %error,
+                    response = self.id,
+                    "a response was not stored. 'hob doctor' checks the database"
+                );
             }
         }
         let lost = [("store", is_stored), ("conversation", is_added)];

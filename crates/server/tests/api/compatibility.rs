@@ -1,5 +1,5 @@
 //! The tables of `docs/api-compatibility.md`: what becomes of each field of an API, with each engine. Every field is sent to every
-//! engine. The engines are those of Hob, with a fake server behind them; the built-in one has a real model for text.
+//! engine. The engines are those of Hob, with a fake server behind them; the embedded one has a real model for text.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -48,7 +48,7 @@ pub fn all_engines(fake: &FakeServer) -> Vec<AskedEngine> {
     ]
 }
 
-/// The built-in engine. It lives as long as the tests, because their servers share it.
+/// The embedded engine. It lives as long as the tests, because their servers share it.
 fn embedded() -> Arc<dyn Engine> {
     static EMBEDDED: LazyLock<(TempDir, Arc<dyn Engine>)> = LazyLock::new(|| {
         let models = tempfile::tempdir().unwrap();

@@ -121,7 +121,10 @@ async fn log_lines_have_the_request_id_and_refusals_are_logged() {
     for (name, status) in [("no-key", "401"), ("rebound", "403")] {
         let lines = log.lines(&format!("request_id={name}"));
         assert_eq!(lines.len(), 1, "{lines:?}");
-        assert!(lines[0].contains("request refused") && lines[0].contains("peer=127.0.0.1"), "{lines:?}");
+        assert!(
+            lines[0].contains("a request was refused") && lines[0].contains("peer=127.0.0.1"),
+            "{lines:?}"
+        );
         assert!(lines[0].contains(&format!("status={status}")), "{lines:?}");
     }
     assert!(!log.lines("s3cret").iter().any(|line| !line.is_empty()), "no key is ever logged");

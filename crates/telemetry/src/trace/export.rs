@@ -61,7 +61,7 @@ impl TraceExporter {
         match Collector::new(host) {
             Ok(collector) => exporter.begin(collector),
             Err(error) => {
-                tracing::warn!(%error, "traces are not sent");
+                tracing::warn!(%error, "traces are not sent. Correct [telemetry] otlp_endpoint");
                 exporter
             }
         }
@@ -161,7 +161,11 @@ impl SpanSender {
             Err(error) => {
                 self.queue.dropped.fetch_add(batch.len() as u64, Ordering::Relaxed);
                 if !self.is_failing {
-                    tracing::warn!(%error, "traces are dropped until the collector answers");
+                    tracing::warn!(
+                        %error,
+                        "traces are dropped until the collector answers. Check that it runs, and [telemetry] \
+                         otlp_endpoint"
+                    );
                 }
                 self.is_failing = true;
                 batch.clear();

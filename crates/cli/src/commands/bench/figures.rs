@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use hob_app::bench::{LoadResult, Spread};
 use hob_config::Hardware;
 use serde::{Deserialize, Serialize};
+
+use super::measure::{LoadResult, Spread};
 
 /// A line of the file: one measurement, with everything needed to decide whether another one is comparable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 
 mod compare;
 mod figures;
+mod measure;
 mod run;
 
 use std::process::ExitCode;

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use hob_app::bench::Bench;
 use hob_app::{AppOptions, AskService};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::figures::{BenchMachine, BenchRecord, BenchResult, time};
+use super::measure::Bench;
 use crate::args::{BenchRunArgs, Benchmark};
 use crate::commands::open_app;
 use crate::output;

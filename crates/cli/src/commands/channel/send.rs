@@ -2,10 +2,11 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use hob_app::startup::channels::{self, ChannelParts, is_email, is_telegram, is_whatsapp, open_channels};
-use hob_channels::ChannelStatus;
+use hob_channels::{ChannelService, ChannelStatus};
 use hob_config::Config;
 use hob_core::EventBus;
 use serde_json::json;
@@ -19,7 +20,13 @@ use crate::settings;
 
 pub async fn run(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result<ExitCode> {
     let is_direct = args.gateway.is_none();
-    let target = if is_direct { resolved(config, home, args).await? } else { args.target.clone() };
+    let channels = if is_direct { configured(config, home, args)? } else { None };
+    let target = match &channels {
+        Some(channels) if is_to_direct(config, args) => {
+            channels.resolve_target(&args.target, args.conversation.as_deref()).await?
+        }
+        _ => args.target.clone(),
+    };
     if is_direct && config.channel.whatsapp.enabled && is_whatsapp(&target) {
         over_whatsapp(config, home, args).await?
     } else if is_direct && config.channel.telegram.enabled && is_telegram(&target) {
@@ -31,6 +38,9 @@ pub async fn run(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result
     } else {
         over_the_gateway(config, args).await?
     }
+    if let Some(channels) = channels {
+        channels.note_sent(&target, &args.message, args.conversation.as_deref()).await;
+    }
     if args.json {
         output::json(&json!({ "status": "sent", "target": target }))?;
     } else {
@@ -39,18 +49,23 @@ pub async fn run(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// The target with its recipient: Telegram or e-mail without one means its only approved sender. Refuses one that cannot exist.
-async fn resolved(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result<String> {
-    let target = args.target.clone();
-    let channel = target.split_once(':').map_or(target.as_str(), |(channel, _)| channel);
-    if !direct_channels(config).contains(&channel) {
-        return Ok(target);
+/// The channels of the configuration: they know the recipients, and save what is sent.
+fn configured(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result<Option<Arc<ChannelService>>> {
+    let opened = settings::databases(config).and_then(|databases| {
+        let parts = ChannelParts { storage: databases.hob, events: EventBus::new() };
+        Ok(open_channels(config, home, parts)?)
+    });
+    match opened {
+        // A gateway needs no other channel and no database.
+        Err(_) if !is_to_direct(config, args) => Ok(None),
+        opened => opened,
     }
-    let parts = ChannelParts { storage: settings::databases(config)?.hob, events: EventBus::new() };
-    match open_channels(config, home, parts)? {
-        Some(channels) => Ok(channels.resolve_target(&target, args.conversation.as_deref()).await?),
-        None => Ok(target),
-    }
+}
+
+/// Whether the target is on a channel that Hob connects to itself. Without a recipient, it means the only approved sender.
+fn is_to_direct(config: &Config, args: &ChannelSendArgs) -> bool {
+    let channel = args.target.split_once(':').map_or(args.target.as_str(), |(channel, _)| channel);
+    direct_channels(config).contains(&channel)
 }
 
 async fn over_the_gateway(config: &Config, args: &ChannelSendArgs) -> Result<()> {

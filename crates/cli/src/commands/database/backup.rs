@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_app::back_up;
+use hob_app::backup_service;
 
 use super::copy_bar::CopyBar;
 use super::{configured, load};
@@ -18,7 +18,7 @@ pub fn run(args: &BackupArgs) -> Result<ExitCode> {
     let manifest = {
         let _spinner = Spinner::start("Writing the backup");
         let bar = CopyBar::default();
-        back_up(&from, &args.file, &|progress| bar.show(progress))?
+        backup_service().back_up(&from, &args.file, &|progress| bar.show(progress))?
     };
     let rows: u64 = manifest.files.iter().flat_map(|file| file.rows.values()).sum();
     let bytes = args.file.metadata().map_or(0, |file| file.len());

@@ -1,7 +1,8 @@
 //! `hob database copy`.
 
 use anyhow::Result;
-use hob_app::{StateLocation, copy_state};
+use hob_app::backup_service;
+use hob_backup::StateLocation;
 use hob_db::copy::ExistingRows;
 
 use super::copy_bar::CopyBar;
@@ -20,7 +21,7 @@ pub fn run(args: DatabaseCopyArgs) -> Result<()> {
     let existing = if args.restart { ExistingRows::Restart } else { ExistingRows::Continue };
     let report = {
         let bar = CopyBar::default();
-        copy_state(&from, &to, existing, &|progress| bar.show(progress))?
+        backup_service().copy(&from, &to, existing, &|progress| bar.show(progress))?
     };
     let (source, target) = (from.name(), to.name());
     if report.was_complete {

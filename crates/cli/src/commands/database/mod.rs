@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use hob_app::{POSTGRES_MIGRATIONS, StateLocation, postgres_options};
+use hob_app::{POSTGRES_MIGRATIONS, postgres_options};
+use hob_backup::StateLocation;
 use hob_config::Config;
 use hob_db::postgres::PostgresDatabase;
 

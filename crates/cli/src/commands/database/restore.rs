@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_app::{Replace, open_backup, restore};
+use hob_app::backup_service;
+use hob_backup::Replace;
 
 use super::copy_bar::CopyBar;
 use super::{configured, load, refuse_running_server};
@@ -17,11 +18,12 @@ pub fn run(args: &RestoreArgs) -> Result<ExitCode> {
     refuse_running_server(&to)?;
     let (created, restored) = {
         let _spinner = Spinner::start("Checking the backup");
-        let backup = open_backup(&args.file, &home)?;
+        let service = backup_service();
+        let backup = service.open(&args.file, &home)?;
         let created = backup.manifest.created.clone();
         let bar = CopyBar::default();
         let replace = if args.force { Replace::KeepingOld } else { Replace::Never };
-        (created, restore(backup, &to, &home, replace, &|progress| bar.show(progress))?)
+        (created, service.restore(backup, &to, &home, replace, &|progress| bar.show(progress))?)
     };
     output::line(format_args!("Restored the backup of {created} to {}.", to.name()))?;
     for path in &restored.aside {

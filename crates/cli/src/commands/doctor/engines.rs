@@ -226,7 +226,7 @@ fn check_download<'a>(download: StarterDownload) -> (EngineToAsk<'a>, DoctorChec
     match download {
         StarterDownload::Possible => {
             let message = format!(
-                "no engine is running; the first question downloads a small built-in model ({})",
+                "no engine is running; the first question downloads a small starter model ({})",
                 local_models::starter_size()
             );
             let check = DoctorCheck::new(NAME, CheckStatus::Good, message).advise(
@@ -235,7 +235,7 @@ fn check_download<'a>(download: StarterDownload) -> (EngineToAsk<'a>, DoctorChec
             (EngineToAsk::Startable, check)
         }
         StarterDownload::NoSource => {
-            let message = "no engine is running, and Hob cannot download its small built-in model: the model hub does not \
+            let message = "no engine is running, and Hob cannot download its small starter model: the model hub does not \
                            answer, and pip cannot get it either";
             let check = DoctorCheck::new(NAME, CheckStatus::Bad, message).advise(
                 "Check the network connection, or set HF_ENDPOINT to a hub that this machine can reach; or start an \
@@ -244,7 +244,7 @@ fn check_download<'a>(download: StarterDownload) -> (EngineToAsk<'a>, DoctorChec
             (EngineToAsk::None, check)
         }
         StarterDownload::NotWritable => {
-            let message = "no engine is running, and Hob cannot download its small built-in model: its directory is not \
+            let message = "no engine is running, and Hob cannot download its small starter model: its directory is not \
                            writable";
             let check = DoctorCheck::new(NAME, CheckStatus::Bad, message).advise(
                 "Make Hob's directory writable, or set HOB_HOME to a directory that you own; or start an engine, e.g. \

@@ -38,6 +38,7 @@ use crate::engine_status::check_engines;
 use crate::local_models;
 use crate::named_keys::NamedKeys;
 use crate::output::progress::Spinner;
+use crate::own_address;
 use crate::server_urls::MachineOnNetwork;
 
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
@@ -86,7 +87,8 @@ async fn compute_units(config: Option<&Config>, home: Option<&Path>) -> Option<C
 async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(bool, Vec<DoctorCheck>)> {
     let (Some(config), Some(home)) = (config, home) else { return Ok((false, Vec::new())) };
     let mut checks: Vec<DoctorCheck> = machine::check_odd_keys(config).collect();
-    let engines = match hob_app::engines(config, home) {
+    let served = own_address::as_served(config, home).await;
+    let engines = match hob_app::engines(&served, home) {
         Ok(engines) => engines,
         Err(error) => {
             checks.push(engines::check_unmade(error));
@@ -94,8 +96,8 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
         }
     };
     let (found, chosen, (port, running), sandbox, channels, energy, named) = tokio::join!(
-        check_engines(&engines, config),
-        choose(&engines, config, None),
+        check_engines(&engines, &served),
+        choose(&engines, &served, None),
         port::check(&config.server, home),
         features::sandbox(config),
         channel::check(config, home),
@@ -110,7 +112,7 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
         true => starter_download(config, home).await,
         false => StarterDownload::NoSource,
     };
-    let expectations = engines::EngineExpectations { config, is_default_missed, download };
+    let expectations = engines::EngineExpectations { config: &served, is_default_missed, download };
     checks.extend(found.iter().map(|status| engines::check(status, expectations)));
     checks.extend(engines::check_files(config, home));
     let (answering, check) = engines::check_choice(chosen, &found, expectations);

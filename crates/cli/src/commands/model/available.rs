@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use hob_app::startup::local_models::LocalModels;
 use hob_config::Config;
-use hob_models::catalogue::ModelAbility;
-use hob_models::{CatalogueEntry, MachineRoom, catalogue};
+use hob_models::{BuiltInModel, CatalogueEntry, MachineRoom};
 use serde_json::{Value, json};
 
 use crate::output::number::{memory, speed, tokens};
@@ -31,20 +30,11 @@ pub async fn run(config: &Config, format: OutputFormat) -> Result<ExitCode> {
         let _waiting = Spinner::start("measuring the memory's speed");
         models.machine_room().await
     };
-    let stored = models.list()?;
-    let mut rows: Vec<AvailableModel> = catalogue()
-        .map(|entry| AvailableModel {
-            entry,
-            is_here: stored.iter().any(|model| model.id == entry.name && model.problem.is_none()),
-            needs: models.entry_footprint(entry).map(|footprint| footprint.usual.total()),
-            room,
-        })
-        .collect();
-    rows.sort_by_key(|row| row.entry.size);
+    let found = models.built_in("", &models.files.list()?, room);
     match format {
-        OutputFormat::Json => output::json(&rows.iter().map(AvailableModel::as_json).collect::<Vec<_>>())?,
+        OutputFormat::Json => output::json(&found.iter().map(as_json).collect::<Vec<_>>())?,
         OutputFormat::Text => {
-            table::print(&COLUMNS, &rows.iter().map(AvailableModel::row).collect::<Vec<_>>())?;
+            table::print(&COLUMNS, &found.iter().map(row).collect::<Vec<_>>())?;
             note_estimates(room);
         }
     }
@@ -66,65 +56,43 @@ fn note_estimates(room: Option<MachineRoom>) {
     output::note("'hob model pull NAME' downloads a model.");
 }
 
-/// A line of the list.
-struct AvailableModel {
-    entry: &'static CatalogueEntry,
-    /// Whether it was downloaded.
-    is_here: bool,
-    /// About the bytes of memory, with its conversations.
-    needs: Option<u64>,
-    room: Option<MachineRoom>,
+fn row(model: &BuiltInModel) -> Vec<String> {
+    let unknown = || "-".to_owned();
+    let BuiltInModel { entry, is_here, memory: needs, fits, tokens_per_second } = model;
+    vec![
+        match is_here {
+            true => format!("{} (downloaded)", entry.short_name),
+            false => entry.short_name.to_owned(),
+        },
+        format!("~{}", memory(entry.total_size())),
+        entry.license.to_owned(),
+        tokens(entry.context),
+        abilities(entry),
+        match (fits, needs) {
+            (Some(true), _) => "yes".to_owned(),
+            (Some(false), Some(needs)) => format!("no, needs {}", memory(*needs)),
+            _ => unknown(),
+        },
+        tokens_per_second.map_or_else(unknown, |rate| format!("about {}", speed(rate))),
+    ]
 }
 
-impl AvailableModel {
-    fn fits(&self) -> Option<bool> {
-        Some(self.needs? <= self.room?.memory)
-    }
-
-    /// About how fast it answers here; `None` for a model that does not answer or does not fit.
-    fn tokens_per_second(&self) -> Option<f64> {
-        let answers = self.entry.can(ModelAbility::Chat) && self.fits()?;
-        answers.then(|| self.room.map(|room| room.speed.tokens_per_second(self.entry.bytes_per_token())))?
-    }
-
-    fn row(&self) -> Vec<String> {
-        let unknown = || "-".to_owned();
-        let entry = self.entry;
-        vec![
-            match self.is_here {
-                true => format!("{} (downloaded)", entry.short_name),
-                false => entry.short_name.to_owned(),
-            },
-            format!("~{}", memory(entry.total_size())),
-            entry.license.to_owned(),
-            tokens(entry.context),
-            abilities(entry),
-            match (self.fits(), self.needs) {
-                (Some(true), _) => "yes".to_owned(),
-                (Some(false), Some(needs)) => format!("no, needs {}", memory(needs)),
-                _ => unknown(),
-            },
-            self.tokens_per_second().map_or_else(unknown, |rate| format!("about {}", speed(rate))),
-        ]
-    }
-
-    fn as_json(&self) -> Value {
-        let entry = self.entry;
-        json!({
-            "name": entry.short_name,
-            "id": entry.name,
-            "about": entry.about,
-            "size": entry.total_size(),
-            "license": entry.license,
-            "parameters": entry.parameters,
-            "context": entry.context,
-            "capabilities": entry.can.iter().map(|ability| ability.as_str()).collect::<Vec<_>>(),
-            "memory": self.needs,
-            "fits": self.fits(),
-            "tokens_per_second": self.tokens_per_second(),
-            "downloaded": self.is_here,
-        })
-    }
+fn as_json(model: &BuiltInModel) -> Value {
+    let BuiltInModel { entry, is_here, memory, fits, tokens_per_second } = model;
+    json!({
+        "name": entry.short_name,
+        "id": entry.name,
+        "about": entry.about,
+        "size": entry.total_size(),
+        "license": entry.license,
+        "parameters": entry.parameters,
+        "context": entry.context,
+        "capabilities": entry.can.iter().map(|ability| ability.as_str()).collect::<Vec<_>>(),
+        "memory": memory,
+        "fits": fits,
+        "tokens_per_second": tokens_per_second,
+        "downloaded": is_here,
+    })
 }
 
 /// What a model can do with the embedded engine, which does not read images yet.

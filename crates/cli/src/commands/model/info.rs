@@ -35,15 +35,15 @@ pub async fn run(config: &Config, name: &str, format: OutputFormat) -> Result<Ex
         (Err(_), Some(entry)) => return entry_info::run(config, entry, format),
         (Err(error), None) => return Err(error),
     };
-    let files = LocalModels::new(config, &settings::home()?);
+    let local = LocalModels::new(config, &settings::home()?);
     let mut known = Vec::new();
     for EngineStatus { engine, state, .. } in &found {
         let EngineState::Available { models } = state else { continue };
         let Some(model) = models.iter().find(|model| engine.means(name, &model.id)) else { continue };
         let details = if engine.key() == "ollama" { ask_ollama(config, &model.id).await? } else { None };
         let stored = match engine.key() == EngineName::Embedded.as_str() {
-            true => match files.find(&model.id)? {
-                Some(stored) => StoredFacts::of(&files, &stored).await,
+            true => match local.files.find(&model.id)? {
+                Some(stored) => StoredFacts::of(&local, &stored).await,
                 None => None,
             },
             false => None,
@@ -73,7 +73,10 @@ pub async fn run(config: &Config, name: &str, format: OutputFormat) -> Result<Ex
 async fn ask_ollama(config: &Config, model: &str) -> Result<Option<ModelDetails>> {
     let details = ollama(config)?.show(model).await;
     if let Err(error) = &details {
-        tracing::warn!(%error, "ollama does not describe the model");
+        tracing::warn!(
+            %error,
+            "Ollama does not describe the model, so some details are missing. 'hob doctor' checks Ollama"
+        );
     }
     Ok(details.ok())
 }
@@ -103,7 +106,7 @@ struct StoredFacts {
 
 impl StoredFacts {
     /// `None` if the file is broken, or in a build without the embedded engine.
-    async fn of(files: &LocalModels, stored: &StoredModel) -> Option<Self> {
+    async fn of(local: &LocalModels, stored: &StoredModel) -> Option<Self> {
         let header = stored.header.as_ref()?;
         let entry = catalogue::find(&stored.id);
         let by_header = || {
@@ -117,8 +120,8 @@ impl StoredFacts {
             (!can.is_empty()).then(|| can.join(", "))
         };
         Some(StoredFacts {
-            footprint: files.footprint(stored).await?,
-            devices: files.device_plan(stored).await.filter(|plan| !plan.shares.is_empty()),
+            footprint: local.footprint(stored).await?,
+            devices: local.device_plan(stored).await.filter(|plan| !plan.shares.is_empty()),
             family: header.architecture.clone(),
             trained: header.context_length,
             // The catalogue knows more, but not whether the projector is here.

@@ -27,6 +27,7 @@ use crate::model_advice::is_downloadable;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::question::{is_interactive, yes_or_no};
+use crate::own_address::{as_served, without_own_address};
 use crate::settings;
 
 pub fn run(command: ModelCommand) -> Result<ExitCode> {
@@ -111,10 +112,11 @@ async fn usable(config: &Config, name: &str, found: &[EngineStatus]) -> Option<U
 
 /// All engines; an error when none of them answers.
 async fn check_all_engines(config: &Config) -> Result<Vec<EngineStatus>> {
-    let engines = hob_app::engines(config, &settings::home()?)?;
+    let home = settings::home()?;
     let found = {
         let _waiting = Spinner::start("querying the engines");
-        check_engines(&engines, config).await
+        let config = as_served(config, &home).await;
+        check_engines(&hob_app::engines(&config, &home)?, &config).await
     };
     if found
         .iter()
@@ -124,7 +126,7 @@ async fn check_all_engines(config: &Config) -> Result<Vec<EngineStatus>> {
     }
     let addresses: Vec<String> = found.iter().filter_map(silent).collect();
     let own = match found.iter().any(|status| status.engine.key() == EngineName::Embedded.as_str()) {
-        true => ", or download a built-in model with 'hob model pull smollm2-135m-instruct'",
+        true => ", or download the starter model with 'hob model pull smollm2-135m-instruct'",
         false => "",
     };
     bail!("no engine answers: {}. Start one of them{own}; or run 'hob doctor'.", addresses.join(", "))
@@ -137,7 +139,8 @@ async fn chosen<'a>(config: &Config, found: &'a [EngineStatus]) -> Option<&'a En
         .filter(|status| matches!(status.state, EngineState::Available { .. }))
         .map(|status| Arc::clone(&status.engine))
         .collect();
-    let chosen = choose(&answering, config, None).await.ok()?;
+    // An engine at Hob's own address is not among them.
+    let chosen = choose(&answering, &without_own_address(config), None).await.ok()?;
     found.iter().find(|status| status.engine.key() == chosen.engine.key())
 }
 

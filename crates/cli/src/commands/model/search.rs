@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_app::startup::local_models::LocalModels;
+use hob_app::startup::local_models::model_service;
 use hob_config::Config;
 use hob_models::pull::FoundRepository;
 use hob_models::{CatalogueEntry, catalogue};
@@ -36,7 +36,7 @@ pub async fn run(config: &Config, options: SearchOptions) -> Result<ExitCode> {
         NetworkAccess::Offline => Ok(Vec::new()),
         NetworkAccess::Online => {
             let _waiting = Spinner::start("searching the model hub");
-            LocalModels::new(config, &settings::home()?).search(&words, limit).await
+            model_service(config, &settings::home()?).search(&words, limit).await
         }
     };
     // What is known here is shown even if the hub fails.

@@ -47,7 +47,7 @@ async fn note_server() -> Result<()> {
         && server.info.runs_tasks
     {
         output::note(
-            "The running server of this home runs due tasks already. This process shares them. With the built-in engine, each \
+            "The running server of this home runs due tasks already. This process shares them. With the embedded engine, each \
              process loads its own model.",
         );
     }

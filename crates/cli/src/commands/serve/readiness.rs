@@ -16,6 +16,10 @@ pub fn stopping() {
 #[cfg(unix)]
 fn notify(state: sd_notify::NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(std::slice::from_ref(&state)) {
-        tracing::warn!(%error, %state, "cannot notify the service manager");
+        tracing::warn!(
+            %error,
+            %state,
+            "the service manager cannot be notified. Let the service use the socket in $NOTIFY_SOCKET"
+        );
     }
 }

@@ -171,7 +171,10 @@ impl RunningSettings {
         let detail = json!({ "settings": applied });
         let work = move || audit.note(actor, "config.reload", "server", &detail);
         if tokio::task::spawn_blocking(work).await.is_err() {
-            tracing::error!("a change of the configuration is missing in the audit log");
+            tracing::error!(
+                "a change of the configuration was made, but is not in the audit log. Report this bug with \
+                 the panic message on standard error"
+            );
         }
     }
 }

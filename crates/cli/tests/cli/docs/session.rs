@@ -13,7 +13,7 @@ use toml::{Table, Value};
 use super::engine;
 use super::output_match::matches_output;
 use super::page::{Action, Outcome, Part, Step};
-use crate::home::{Home, NOWHERE, engines_config, free_port};
+use crate::home::{Home, NOWHERE, ROOT_CERTIFICATE, engines_config, free_port};
 use crate::real_engine::directory_with_pip;
 use crate::running::Running;
 
@@ -218,6 +218,8 @@ impl Session {
             .env("HOME", self.home.directory())
             .env("LANG", "C.UTF-8")
             .env("HF_ENDPOINT", NOWHERE)
+            .env("SSL_CERT_FILE", ROOT_CERTIFICATE)
+            .env("OMP_WAIT_POLICY", "PASSIVE")
             .current_dir(self.home.directory())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

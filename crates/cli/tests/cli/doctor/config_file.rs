@@ -36,7 +36,7 @@ async fn a_fresh_machine_without_a_network_gets_first_steps() {
     · litellm    http://localhost:4000 does not answer
     · cloud      no API key is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY)
     · embedded   no model yet; download one with 'hob model pull smollm2-135m-instruct'
-    ✗ engine     no engine is running, and Hob cannot download its small built-in model: the model hub does not answer, and pip cannot get it either
+    ✗ engine     no engine is running, and Hob cannot download its small starter model: the model hub does not answer, and pip cannot get it either
                  → Check the network connection, or set HF_ENDPOINT to a hub that this machine can reach; or start an engine, e.g. with 'ollama serve'; or import a model file: 'hob model pull FILE.gguf'
     ✓ port       8000 is free for 'hob serve'
     ! access     the next 'hob serve' answers anyone on your network (0.0.0.0, no API key)

@@ -8,6 +8,7 @@ use super::diagnosis::Diagnosis;
 use super::{home, home_with_port};
 use crate::fakes;
 use crate::home::{Home, NOWHERE, engines_config, free_port};
+use crate::running::Running;
 
 /// The same home with more in its file.
 fn adding(home: Home, text: &str) -> Home {
@@ -87,6 +88,34 @@ async fn a_default_engine_on_hobs_own_port_gets_a_hint() {
         "{found:#?}"
     );
     assert!(!found.ok);
+}
+
+#[tokio::test]
+async fn a_default_engine_that_listens_on_hobs_own_port_is_found() {
+    let vllm = fakes::vllm().await;
+    let port = url::Url::parse(&vllm.url()).expect("a URL").port().expect("a port");
+    let home = home_with_port(&[("vllm", &vllm.url())], port);
+    let found = Diagnosis::of(&home).await;
+    found.shows("vllm", "good", &vllm.url()).shows("engine", "good", "vllm").shows(
+        "port",
+        "warning",
+        &format!("another program listens on {port}"),
+    );
+    let listed = home.run(&["model", "list"]).await;
+    assert!(listed.code == Some(0) && listed.stdout.contains("vllm"), "{listed:?}");
+    let overview = home.run(&[]).await;
+    assert!(overview.stdout.contains(&format!("vllm at {}", vllm.url())), "{overview:?}");
+}
+
+#[tokio::test]
+async fn hobs_own_port_is_the_one_that_it_listens_on() {
+    let (ollama, vllm) = (fakes::ollama().await, fakes::vllm().await);
+    let port = url::Url::parse(&vllm.url()).expect("a URL").port().expect("a port");
+    let home = home_with_port(&[("ollama", &ollama.url()), ("vllm", &vllm.url())], port);
+    Diagnosis::of(&home).await.shows("vllm", "off", "is Hob's own port");
+    let server = Running::start(&home, &[]).await;
+    Diagnosis::of(&home).await.shows("vllm", "good", &vllm.url());
+    drop(server);
 }
 
 #[tokio::test]
@@ -180,14 +209,14 @@ async fn a_fresh_machine_that_cannot_download_a_model_is_not_ready() {
     command.env("PATH", &nothing);
     let found = Diagnosis::from(command).await;
     found
-        .shows("engine", "bad", "cannot download its small built-in model")
+        .shows("engine", "bad", "cannot download its small starter model")
         .is_not_ready_and_next_is("set HF_ENDPOINT");
 
     let hub = FakeServer::replying(Reply::new(200, "application/octet-stream", "")).await;
     let mut command = home.hob(&["doctor", "--json"]);
     command.env("PATH", &nothing).env("HF_ENDPOINT", hub.url());
     let found = Diagnosis::from(command).await;
-    found.shows("engine", "good", "the first question downloads a small built-in model");
+    found.shows("engine", "good", "the first question downloads a small starter model");
     let asked: Vec<String> = hub.requests().into_iter().map(|request| request.method).collect();
     assert_eq!(asked, ["HEAD"], "nothing is fetched to find out");
 }

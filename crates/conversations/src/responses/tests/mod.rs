@@ -390,7 +390,7 @@ fn large_responses_make_room_before_they_are_many(new: NewResponses) {
         ..response(&number.to_string(), None)
     };
     // Fewer than those after which the limits are looked at anyway.
-    let most = PRUNE_EVERY / 4;
+    let most = PRUNE_EVERY / 8;
     for number in 0..most {
         store.save(&stranger, &large(number), None, at(1 + number)).expect("written");
     }

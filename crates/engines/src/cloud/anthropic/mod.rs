@@ -59,7 +59,11 @@ impl Anthropic {
             && !self.limits.is_known()
             && let Err(error) = self.list_models().await
         {
-            tracing::warn!(%error, "cannot list Anthropic's models; answers have at most {SMALLEST_MAXIMUM} tokens");
+            tracing::warn!(
+                %error,
+                "Anthropic's models cannot be listed, so answers have at most {SMALLEST_MAXIMUM} tokens. Set \
+                 max_tokens for longer ones"
+            );
             self.limits.give_up();
         }
         let limit = self.limits.limit(request);

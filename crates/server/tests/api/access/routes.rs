@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_app::ReadinessCheck;
 use hob_config::ServerConfig;
+use hob_core::ReadinessCheck;
 use hob_keys::{AuditActor, KeyRole};
 use hob_server::ServerParts;
 use reqwest::{Method, Response, StatusCode};

@@ -259,6 +259,21 @@ async fn a_member_sees_and_fills_only_the_collections_of_its_key() {
 }
 
 #[tokio::test]
+async fn an_upload_that_is_not_indexed_notes_who_pays_for_it_after_a_restart() {
+    let server = DocumentServer::open().await;
+    let ana = server.member("ana", json!({ "memory": ["team"], "reach": "act" })).await;
+    // What is stored from now on waits for the next start.
+    server.library.close().await;
+    for (name, key, payer) in [("a.md", ana.as_str(), r#"{"key":"ana","rule":null}"#), ("b.md", "", "")] {
+        let (status, job) = server.upload(&format!("name={name}&collection=team"), key, b"Some text.").await;
+        assert_eq!(status, 202, "{job}");
+        server.finished(&job).await;
+        let note = server.library.uploads().join(format!("team/.pending-{name}"));
+        assert_eq!(std::fs::read_to_string(note).unwrap(), payer);
+    }
+}
+
+#[tokio::test]
 async fn a_folder_is_added_watched_and_removed() {
     let server = DocumentServer::open().await;
     let document = document_of(&server.http).await;

@@ -1,4 +1,4 @@
-//! `/v1/engines/embedded`: the built-in engine answers without a restart.
+//! `/v1/engines/embedded`: the embedded engine answers without a restart.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::support::{FINISH, TestServer, engine_at, models, plain_parts};
 
 const PATH: &str = "/v1/engines/embedded";
 
-/// A server whose engine `scripted` is away, with `config.toml`, and with an engine inside that it can open.
+/// A server whose engine `scripted` is away, with `config.toml`, and with an embedded engine that it can open.
 pub struct EngineServer {
     pub home: TempDir,
     pub http: TestServer,

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hob_app::{AskService, ReadinessCheck};
+use hob_app::AskService;
 use hob_config::ServerConfig;
+use hob_core::ReadinessCheck;
 use hob_server::ServerParts;
 use hob_testkit::ScriptedEngine;
 

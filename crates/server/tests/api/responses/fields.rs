@@ -88,7 +88,7 @@ fn request_rows() -> Vec<Row> {
         (
             "`reasoning.effort`",
             json!({ "reasoning": { "effort": "low" } }),
-            "vLLM, SGLang, llama.cpp, Ollama, the built-in engine and OpenAI's reasoning models; others ignore it with a warning",
+            "vLLM, SGLang, llama.cpp, Ollama, the embedded engine and OpenAI's reasoning models; others ignore it with a warning",
         ),
         (
             "`reasoning.summary`",
@@ -217,15 +217,18 @@ fn item_rows() -> Vec<Row> {
 
 /// The request, with what is stored on this server and the address of a file.
 async fn placed(server: &StoringServer, files: &FakeServer, model: &str, fields: &Value) -> Value {
-    let stored = server.created(json!({ "model": model })).await;
-    let conversation = super::json_of(server.post("/v1/conversations", &json!({})).await).await;
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let fields = fields
-        .to_string()
-        .replace("$file", &format!("{}/a.txt", files.url()))
-        .replace("$stored", &text(&stored["id"]))
-        .replace("$item", &text(&stored["output"][0]["id"]))
-        .replace("$conversation", &text(&conversation["id"]));
+    let mut fields = fields.to_string().replace("$file", &format!("{}/a.txt", files.url()));
+    if fields.contains("$stored") || fields.contains("$item") {
+        let stored = server.created(json!({ "model": model })).await;
+        fields = fields
+            .replace("$stored", &text(&stored["id"]))
+            .replace("$item", &text(&stored["output"][0]["id"]));
+    }
+    if fields.contains("$conversation") {
+        let conversation = super::json_of(server.post("/v1/conversations", &json!({})).await).await;
+        fields = fields.replace("$conversation", &text(&conversation["id"]));
+    }
     let mut fields: Value = serde_json::from_str(&fields).unwrap();
     fields["model"] = json!(model);
     fields

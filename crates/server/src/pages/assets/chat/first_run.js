@@ -3,9 +3,9 @@
 const FIRST_RUN_DISMISSED = "hob-first-run-dismissed";
 const FIRST_MODEL = "qwen3:0.6b"; // small enough for any machine
 
-const BUILT_IN_ENGINE = "v1/engines/embedded";
+const EMBEDDED_ENGINE = "v1/engines/embedded";
 
-// `share` is how much of a file is there, or null; `engine` is the built-in one, or null where it cannot be chosen; `model` is the chosen one
+// `share` is how much of a file is there, or null; `engine` is the embedded one, or null where it cannot be chosen; `model` is the chosen one
 // for it; `elsewhere` is what another page downloads. Changes matter (`isLive`) during a look, and once the steps were shown (`wasShown`). A
 // change during a look makes it stale: it is repeated at its end, so that many changes do not keep it from ending.
 const firstRun = {
@@ -99,12 +99,12 @@ function progressOf() {
   return [progress, node("span", { className: "quiet", id: "first-note", textContent: firstRun.note || (firstRun.busy ? "" : elsewhere) })];
 }
 
-// How to get an engine. The one that is built in needs no other program, so it is offered where it can be chosen here.
+// How to get an engine. The embedded one needs no other program, so it is offered where it can be chosen here.
 function engineStep() {
   const about = node("p", { textContent: "An engine runs the models, and none answers. Start one, such as Ollama with 'ollama serve'; this page continues by itself." });
   const { engine } = firstRun;
   if (engine === null) return firstStep(false, "Get an engine", about);
-  if (engine.problem) return firstStep(false, "Get an engine", about, node("p", { id: "first-problem", textContent: `The built-in engine cannot be used: ${engine.problem}.` }));
+  if (engine.problem) return firstStep(false, "Get an engine", about, node("p", { id: "first-problem", textContent: `The embedded engine cannot be used: ${engine.problem}.` }));
   const here = listOf(engine.models).map(({ id }) => [id, `${id}, on this machine`]);
   // Its file has a name without a colon.
   const isHere = here.some(([id]) => id === FIRST_MODEL.replace(":", "-"));
@@ -113,18 +113,18 @@ function engineStep() {
   models.setAttribute("aria-label", "Model");
   if (choices.some(([id]) => id === firstRun.model)) models.value = firstRun.model;
   models.addEventListener("change", () => { firstRun.model = models.value; });
-  const use = node("button", { type: "button", className: "go", id: "first-engine", textContent: "Use the built-in engine" });
-  use.addEventListener("click", () => useBuiltInEngine(models.value));
+  const use = node("button", { type: "button", className: "go", id: "first-engine", textContent: "Use the embedded engine" });
+  use.addEventListener("click", () => useEmbeddedEngine(models.value));
   models.hidden = use.hidden = firstRun.busy;
   return firstStep(false, "Get an engine", about,
-    node("p", { textContent: "Or use Hob's built-in engine. It needs no other program, and answers as soon as its model is loaded." }),
+    node("p", { textContent: "Or use Hob's embedded engine (llama.cpp inside Hob). It needs no other program, and answers as soon as its model is loaded." }),
     node("div", { className: "row" }, models, use, ...progressOf()));
 }
 
-async function useBuiltInEngine(model) {
+async function useEmbeddedEngine(model) {
   firstRun.model = model;
-  if (!await followSteps(BUILT_IN_ENGINE, model, "Nothing has changed")) return lookAtFirstRun();
-  say(`The built-in engine answers with ${model}.`);
+  if (!await followSteps(EMBEDDED_ENGINE, model, "Nothing has changed")) return lookAtFirstRun();
+  say(`The embedded engine answers with ${model}.`);
   await watch.lookAnew();
   await lookAtFirstRun();
 }
@@ -142,7 +142,7 @@ async function lookAtFirstRun() {
   const turn = ++firstRun.turn;
   Object.assign(firstRun, { isLive: true, isLooking: true, isStale: false });
   const steps = await firstSteps();
-  const builtIn = steps?.engine === false ? await askServer(BUILT_IN_ENGINE) : null;
+  const embedded = steps?.engine === false ? await askServer(EMBEDDED_ENGINE) : null;
   // A newer look has started, and knows what is true now.
   if (turn !== firstRun.turn) return;
   firstRun.isLooking = false;
@@ -150,7 +150,7 @@ async function lookAtFirstRun() {
   if (steps === undefined || (steps?.engine === false && $("connection").dataset.state === "good")) firstRun.timer = setTimeout(lookAtFirstRun, LOOK_AGAIN_MS);
   if (steps === undefined) return;
   firstRun.steps = steps;
-  firstRun.engine = builtIn?.status === 200 ? builtIn.body : null;
+  firstRun.engine = embedded?.status === 200 ? embedded.body : null;
   showFirstRun();
   $("first-run").dataset.known = String(firstRun.steps !== null);
   firstRun.wasShown ||= !$("first-run").hidden;

@@ -15,8 +15,9 @@ use super::web_driver::WebDriver;
 /// Far longer than anything here takes, two polls of the page included.
 const WAIT_LIMIT: Duration = Duration::from_secs(300);
 
-/// The interval between two checks of the page.
-const GLANCE: Duration = Duration::from_millis(50);
+/// The intervals between checks of the page: short at first, because most changes come soon.
+const FIRST_GLANCE: Duration = Duration::from_millis(5);
+const LONGEST_GLANCE: Duration = Duration::from_millis(50);
 
 /// Holds back the answers to one kind of request.
 const HOLD: &str = "
@@ -185,12 +186,14 @@ impl Browser {
     pub async fn shows(&self, id: &str, text: &str) {
         let mut seen = String::new();
         let looking = async {
+            let mut glance = FIRST_GLANCE;
             loop {
                 seen = self.text(id).await;
                 if seen.contains(text) {
                     return;
                 }
-                tokio::time::sleep(GLANCE).await;
+                tokio::time::sleep(glance).await;
+                glance = LONGEST_GLANCE.min(glance * 2);
             }
         };
         let found = tokio::time::timeout(WAIT_LIMIT, looking).await;
@@ -200,7 +203,7 @@ impl Browser {
     /// Waits until a condition of the page holds.
     pub async fn until(&self, condition: &str) {
         let wait = "const done = arguments[0];
-            const look = () => { if ({condition}) done(true); else setTimeout(look, 20); };
+            const look = () => { if ({condition}) done(true); else setTimeout(look, 5); };
             look();";
         self.run_async(&wait.replace("{condition}", condition)).await;
     }

@@ -90,7 +90,7 @@ impl NewMachine {
 /// The page knows that an engine answers.
 const READY: &str = "document.getElementById('connection-text').textContent === 'ready'";
 
-/// Chooses a model for the built-in engine, if the page still asks for it.
+/// Chooses a model for the embedded engine, if the page still asks for it.
 async fn choose(browser: &Browser, model: &str) {
     let choose = "const models = document.getElementById('first-model');
         if (!models) return;
@@ -197,7 +197,7 @@ async fn without_an_engine_the_first_step_is_to_get_one() {
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.http.url("/")).await;
     browser.shows("first-run", "Get an engine").await;
-    browser.shows("first-engine", "Use the built-in engine").await;
+    browser.shows("first-engine", "Use the embedded engine").await;
     for device in [Device::DESKTOP, Device::DARK, Device::PHONE] {
         browser.set_device(device).await;
         assert_accessible(&browser, &format!("no engine, {device:?}")).await;
@@ -216,13 +216,13 @@ async fn without_an_engine_the_first_step_is_to_get_one() {
     assert_eq!(browser.run(&format!("return {has_engine}")).await, json!(true), "an old answer is not shown");
 }
 
-async fn use_the_built_in_engine_on(device: Device) {
+async fn use_the_embedded_engine_on(device: Device) {
     let inside = engine_inside();
     let server = EngineServer::start(engine_that_is_away(), offered(&inside)).await;
     inside.set_load_failure(Some("it needs 9.0 GB of memory, but the limit for models is 4.0 GB."));
     let browser = Browser::open(device).await;
     browser.go(&server.http.url("/")).await;
-    browser.shows("first-engine", "Use the built-in engine").await;
+    browser.shows("first-engine", "Use the embedded engine").await;
     let choices = browser
         .run("return [...document.getElementById('first-model').options].map(({ value }) => value)")
         .await;
@@ -247,25 +247,25 @@ async fn use_the_built_in_engine_on(device: Device) {
 }
 
 #[tokio::test]
-async fn the_built_in_engine_answers_the_first_question_without_a_restart() {
-    use_the_built_in_engine_on(Device::DESKTOP).await;
+async fn the_embedded_engine_answers_the_first_question_without_a_restart() {
+    use_the_embedded_engine_on(Device::DESKTOP).await;
 }
 
 #[tokio::test]
-async fn the_built_in_engine_answers_the_first_question_without_a_restart_on_a_phone() {
-    use_the_built_in_engine_on(Device::PHONE).await;
+async fn the_embedded_engine_answers_the_first_question_without_a_restart_on_a_phone() {
+    use_the_embedded_engine_on(Device::PHONE).await;
 }
 
 #[tokio::test]
-async fn two_tabs_that_choose_the_built_in_engine_both_continue() {
+async fn two_tabs_that_choose_the_embedded_engine_both_continue() {
     let server = EngineServer::start(engine_that_is_away(), offered(&engine_inside())).await;
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.http.url("/")).await;
-    browser.shows("first-engine", "Use the built-in engine").await;
+    browser.shows("first-engine", "Use the embedded engine").await;
     let first = browser.open_tab().await;
     browser.bring_to_front().await;
     browser.go(&server.http.url("/")).await;
-    browser.shows("first-engine", "Use the built-in engine").await;
+    browser.shows("first-engine", "Use the embedded engine").await;
     choose(&browser, "small").await;
     let second = browser.turn_to(first).await;
     // This tab has not heard of it, because it was hidden.
@@ -281,13 +281,13 @@ async fn two_tabs_that_choose_the_built_in_engine_both_continue() {
 }
 
 #[tokio::test]
-async fn a_build_without_the_built_in_engine_says_so() {
+async fn a_build_without_the_embedded_engine_says_so() {
     let server = EngineServer::start(engine_that_is_away(), None).await;
     let browser = Browser::open(Device::PHONE).await;
     browser.go(&server.http.url("/")).await;
-    browser.shows("first-problem", "built without the built-in engine").await;
+    browser.shows("first-problem", "built without the embedded engine").await;
     assert_eq!(browser.text("first-engine").await, "");
-    assert_accessible(&browser, "no built-in engine").await;
+    assert_accessible(&browser, "no embedded engine").await;
 }
 
 #[tokio::test]

@@ -154,7 +154,7 @@ async fn state(browser: &Browser) -> Value {
 /// Waits until a condition of the page holds, and returns its value.
 async fn until(browser: &Browser, condition: &str) -> Value {
     let wait = "const done = arguments[0];
-        const look = () => { const found = {condition}; if (found) done(found); else setTimeout(look, 20); };
+        const look = () => { const found = {condition}; if (found) done(found); else setTimeout(look, 5); };
         look();";
     browser.run_async(&wait.replace("{condition}", condition)).await
 }

@@ -1,0 +1,4 @@
+//! Mail over real sockets.
+
+mod imap;
+mod smtp;
