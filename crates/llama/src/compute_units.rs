@@ -4,7 +4,7 @@ use hob_core::{ComputeUnits, DevicePlan};
 use hob_models::StoredModel;
 
 use crate::backends::{backend, problems};
-use crate::devices::{cards, processor_features};
+use crate::cards::{cards, processor_features};
 use crate::error::plain_message;
 use crate::loading::LoadPlan;
 use crate::options::LlamaOptions;

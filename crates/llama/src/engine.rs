@@ -17,10 +17,11 @@ use hob_models::{CatalogueEntry, MemoryNeeds, ModelFootprint, StoredModel, Store
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::backends::{backend, is_started, look_in};
+use crate::batching::Order;
+use crate::cards::cards;
 use crate::compute_units::{compute_units, device_plan};
 use crate::constraint::schema_field;
 use crate::context_size::footprint;
-use crate::devices::cards;
 use crate::embedding_input::Texts;
 use crate::error::{KEY, bad_request, busy, interrupted, unusable};
 use crate::grammar_thread;
@@ -36,7 +37,6 @@ use crate::question::{Question, blocking, encode_files, read};
 use crate::rerank;
 use crate::tokens;
 use crate::tune::tune_for_caller;
-use crate::worker::Order;
 
 /// Attempts at an answer whose schema is not completely enforced by a grammar.
 const ATTEMPTS: u64 = 3;

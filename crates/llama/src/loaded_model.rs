@@ -13,15 +13,15 @@ use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::token_type::LlamaTokenAttr;
 
 use crate::backends::backend;
-use crate::batch_plan::{CARD_STEP, STEP, StepSize};
+use crate::batching::plan::{CARD_STEP, STEP, StepSize};
 use crate::chat::ChatTemplate;
 use crate::context_size::ContextSize;
 use crate::control_tokens::{ControlTokens, Origin};
-use crate::devices::Offload;
 use crate::error::{bad_request, unusable};
 use crate::grammar::{GrammarError, Spelling, Vocabulary};
 use crate::log;
 use crate::media::{Projector, Senses, WHOLE_PICTURE};
+use crate::offload::Offload;
 use crate::options::{FlashAttention, LlamaOptions};
 use crate::prefix_cache::Reuse;
 use crate::vector_context::VectorContext;

@@ -11,14 +11,15 @@ use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
 
 use crate::backends::backend;
+use crate::cards::{Card, have_room, is_out_of_memory, room, usable_cards};
 use crate::context_size::footprint;
-use crate::devices::{Card, LayerSizes, Offload, have_room, is_out_of_memory, room, usable_cards};
 use crate::error::unusable;
 use crate::loaded_model::LoadedModel;
 use crate::log;
+use crate::mapped_pages;
 use crate::model_memory::MemoryParts;
+use crate::offload::{LayerSizes, Offload};
 use crate::options::{GpuLayers, LlamaOptions};
-use crate::resident;
 use crate::vector_context::embedding_footprint;
 
 /// Where a model would go.
@@ -159,7 +160,7 @@ impl LoadedModel {
         let copied = said.buffers.copied_weights;
         if copied > stored.size / 2 {
             let parts = stored.files.iter().map(PathBuf::as_path).filter(|_| file == stored.path);
-            parts.chain([file]).for_each(resident::release_file);
+            parts.chain([file]).for_each(mapped_pages::release_file);
         }
         let loaded = Self::new(stored, options, offload, (model, copied)).map_err(LoadError::Other)?;
         // A card is given all memory for conversations at once, because it could be missing in the middle of an answer.

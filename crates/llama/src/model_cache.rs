@@ -20,8 +20,8 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use crate::cache_entry::Entry;
-use crate::card_room::without;
-use crate::devices::{Card, room, usable_cards};
+use crate::card_eviction::without;
+use crate::cards::{Card, room, usable_cards};
 use crate::error::{KEY, busy, unusable};
 use crate::load_queue::{Group, LoadQueue, Pace, QueueFull, QueuePlace, seconds};
 use crate::loaded_model::LoadedModel;

@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 use hob_core::ComputeDevice;
 
 use super::*;
+use crate::batching::GrowthNeed;
 use crate::model_memory::MemoryParts;
 use crate::model_thread::ThreadOwner;
-use crate::worker::GrowthNeed;
 
 #[tokio::test]
 async fn a_model_whose_thread_could_not_start_is_tried_again() {

@@ -8,9 +8,10 @@ use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
 use tempfile::TempDir;
 
 use super::*;
-use crate::devices::{Card, LayerSizes, Offload};
+use crate::cards::Card;
 use crate::loading::LoadPlan;
 use crate::log;
+use crate::offload::{LayerSizes, Offload};
 use crate::options::{GpuLayers, LlamaOptions};
 
 fn close(estimate: u64, real: u64) -> bool {

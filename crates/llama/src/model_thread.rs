@@ -12,7 +12,8 @@ use hob_models::tuned::file_to_load;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
-use crate::devices::usable_cards;
+use crate::batching::{GrowthNeed, Idle, Order, Worker, WorkerParts, serve};
+use crate::cards::usable_cards;
 use crate::embed::Embedder;
 use crate::error::plain_message;
 use crate::load_queue::Pace;
@@ -22,7 +23,6 @@ use crate::model_memory::MemoryParts;
 use crate::options::LlamaOptions;
 use crate::prefix_store::{PrefixStore, StateIdentity};
 use crate::saved_prompts::SavedPrompts;
-use crate::worker::{GrowthNeed, Idle, Order, Worker, WorkerParts, serve};
 
 /// The stack of a model's thread, which runs grammars of callers. It is address space until it is used.
 pub(crate) const STACK: usize = 64 << 20;

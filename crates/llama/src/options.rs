@@ -10,7 +10,7 @@ use llama_cpp_sys_2::{
     llama_flash_attn_type,
 };
 
-use crate::batch_plan::{CARD_STEP, STEP, StepSize};
+use crate::batching::plan::{CARD_STEP, STEP, StepSize};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct LlamaOptions {

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use hob_models::StoredModel;
 
-use crate::card_room::{beside, make_card_room, remaining};
-use crate::devices::Card;
+use crate::card_eviction::{beside, make_card_room, remaining};
+use crate::cards::Card;
 use crate::load_queue::{Group, Resident, Room, make_room};
 use crate::loading::LoadPlan;
 use crate::model_memory::MemoryParts;

@@ -22,7 +22,7 @@ use llama_cpp_2::token::LlamaToken;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::backends::backend;
-use crate::batch_plan::STEP;
+use crate::batching::plan::STEP;
 use crate::error::{interrupted, unusable};
 use crate::loaded_model::LoadedModel;
 use crate::options::LlamaOptions;

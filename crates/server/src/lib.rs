@@ -5,7 +5,7 @@ mod admin;
 mod answer;
 mod anthropic;
 mod blocking_pool;
-mod caller;
+mod caller_role;
 mod chats;
 mod connection;
 mod content_type;

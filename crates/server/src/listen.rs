@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access_log::AccessLogWriter;
-use crate::caller::{Proof, RequestOrigin};
+use crate::caller_role::{Proof, RequestOrigin};
 use crate::connection::{ClientSocket, ConnectionState, LastBody};
 use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;

@@ -18,7 +18,7 @@ use hob_keys::{IdentityService, KeyService};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 use crate::access_log::{AccessLogWriter, LoggedRequest};
-use crate::caller::Proof;
+use crate::caller_role::Proof;
 use crate::error::{ApiError, ErrorFormat, RefusalReason};
 use crate::guard::{Accepted, CallerSources, Guard};
 use crate::limits::log_limit::LogLimit;

@@ -7,7 +7,7 @@ use axum::http::Extensions;
 use hob_core::{CallTally, CallerRights, CallerRole, Permit};
 use hob_keys::{ActiveKey, AuditActor};
 
-use crate::caller::{Proof, RequestOrigin, is_local, role_of};
+use crate::caller_role::{Proof, RequestOrigin, is_local, role_of};
 use crate::connection::ConnectionState;
 use crate::error::{ApiError, ApiResult};
 use crate::limits::peer_share::PeerKey;

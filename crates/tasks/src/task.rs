@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::first_call::{self, FirstCall};
 use crate::missed_runs::Missed;
 use crate::schedule::{Schedule, ScheduleType};
-use crate::schedule_words::shown_schedule;
+use crate::schedule_text::shown_schedule;
 use crate::types::{TaskError, TaskField, TaskId, TaskStatus};
 
 const LONGEST_PROMPT: usize = 256 * 1024;

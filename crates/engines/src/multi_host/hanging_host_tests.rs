@@ -1,6 +1,7 @@
 //! Hosts that accept requests and send nothing.
 
 use super::*;
+use crate::multi_host::failover::MAX_FAILED_CHECKS;
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_may_be_in_progress_is_not_repeated_elsewhere() {

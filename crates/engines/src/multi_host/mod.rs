@@ -1,8 +1,8 @@
 //! Several servers of one engine, used as one engine.
 //!
-//! Knows hosts only by the trait `Engine`. The rules are pure and have their own files: which host gets a request
-//! (`host_choice`, `affinity`), which host is skipped for a while (`circuit_breaker`), and what a failure means
-//! (`failure_class`). `discovery` keeps the list of hosts up to date where it comes from DNS.
+//! Knows hosts only by the trait `Engine`. `failover` asks one host after another. The rules are pure and have their own
+//! files: which host gets a request (`host_choice`, `affinity`), which host is skipped for a while (`circuit_breaker`), and
+//! what a failure means (`failure_class`). `discovery` keeps the list of hosts up to date where it comes from DNS.
 //!
 //! A request is sent to another host only while no part of an answer has reached the caller, and only if the first
 //! host did not process it, or its work is lost and a second request costs nothing but time.
@@ -11,6 +11,7 @@ mod affinity;
 mod circuit_breaker;
 mod discovery;
 mod dns_lookup;
+mod failover;
 mod failure_class;
 mod host_check;
 mod host_choice;
@@ -29,17 +30,15 @@ use hob_core::{
     Generation, GenerationStream, MediaAnswer, MediaRequest, ModelInfo, RerankRequest, Reranking,
     RunningModel, TokenizeRequest, Tokenized,
 };
-use hob_net::chosen_host::note_host;
 use tokio::time::Instant;
 
 pub use self::circuit_breaker::BreakerOptions;
-use self::circuit_breaker::Failure;
 use self::discovery::Discovery;
 pub use self::discovery::{DiscoveryOptions, FoundHost, MakeHost, RefreshTimes};
-use self::failure_class::{FailureClass, RequestKind, RetryRule, classify};
-use self::host_check::{answers, check_host, list, more_informative};
+use self::failure_class::RequestKind;
+use self::host_check::{answers, list, more_informative};
 use self::host_choice::CacheAffinity;
-use self::host_table::{HostRequest, HostSlot, HostTable, TableHost};
+use self::host_table::{HostRequest, HostTable, TableHost};
 use self::tracked_stream::{StartedStream, TrackedStream};
 use crate::health_cache::is_any_healthy;
 use crate::wire::resend::Resend;
@@ -62,12 +61,6 @@ impl Default for MultiHostOptions {
         }
     }
 }
-
-/// The number of failed health checks in a row after which a host counts as hung.
-const MAX_FAILED_CHECKS: u32 = 2;
-
-/// A host answers neither the request nor health checks.
-struct Hung;
 
 /// Several servers of one engine.
 pub struct MultiHost {
@@ -136,99 +129,6 @@ impl MultiHost {
             engine: self.key.clone(),
             address: self.address.clone(),
             reason: self.discovery.as_ref().map(Discovery::why_empty).unwrap_or_default(),
-        }
-    }
-
-    /// Tries one host after another until one answers, as far as retries are allowed.
-    async fn ask<'a, T>(
-        &'a self,
-        need: HostRequest<'a>,
-        asked: RequestKind,
-        question: impl Fn(Arc<dyn Engine>) -> BoxFuture<'a, Result<T, EngineError>> + Send + 'a,
-    ) -> Result<(T, HostSlot), EngineError> {
-        let mut tried = Vec::new();
-        let mut has_retried = false;
-        let mut last_error = None;
-        self.looked_up().await;
-        while let Some(mut slot) = self.table.take(need, &tried, Instant::now()) {
-            tried.push(Arc::clone(slot.table_host()));
-            if !slot.is_trusted() {
-                match check_host(&mut slot, need.model).await {
-                    Ok(true) => {}
-                    Ok(false) => continue,
-                    Err(error) => {
-                        last_error = Some(more_informative(last_error, error));
-                        continue;
-                    }
-                }
-            }
-            note_host(slot.host().address());
-            let may_retry = self.options.resend == Resend::Unanswered && !has_retried;
-            let answer = question(Arc::clone(slot.host()));
-            let answer = match may_retry {
-                true => self.unless_hung(need, &tried, slot.table_host(), answer).await,
-                false => Ok(answer.await),
-            };
-            let (error, FailureClass { failure, retry }) = match answer {
-                Ok(Ok(answer)) => {
-                    slot.responded();
-                    return Ok((answer, slot));
-                }
-                Ok(Err(error)) => {
-                    let class = classify(&error, asked);
-                    (error, class)
-                }
-                Err(Hung) => (
-                    self.hung_error(slot.host()),
-                    FailureClass { failure: Failure::Hard, retry: RetryRule::Once },
-                ),
-            };
-            slot.failed(failure, Instant::now());
-            if matches!(error, EngineError::ModelNotFound { .. }) {
-                slot.remove_model(need.model);
-            }
-            match retry {
-                RetryRule::Always => {}
-                RetryRule::Once if may_retry => has_retried = true,
-                RetryRule::Once | RetryRule::Never => return Err(error),
-            }
-            tracing::info!(engine = %self.key, host = slot.host().address(), %error, "host failed; trying another");
-            last_error = Some(more_informative(last_error, error));
-        }
-        Err(self.no_answer_error(need.model, last_error, &tried))
-    }
-
-    /// The answer, unless the host hangs and another host could be tried.
-    async fn unless_hung<T>(
-        &self,
-        need: HostRequest<'_>,
-        tried: &[Arc<TableHost>],
-        host: &TableHost,
-        answer: BoxFuture<'_, T>,
-    ) -> Result<T, Hung> {
-        let pause = self.options.health_check_after;
-        let hung = async {
-            let mut failed_checks = 0;
-            while failed_checks < MAX_FAILED_CHECKS || !self.table.has_another(need, tried, Instant::now()) {
-                tokio::time::sleep(pause).await;
-                failed_checks = if host.is_healthy(pause).await { 0 } else { failed_checks + 1 };
-            }
-        };
-        tokio::select! {
-            biased;
-            answer = answer => Ok(answer),
-            // Dropping the request closes its connection.
-            () = hung => Err(Hung),
-        }
-    }
-
-    fn hung_error(&self, host: &Arc<dyn Engine>) -> EngineError {
-        EngineError::Interrupted {
-            engine: self.key.clone(),
-            reason: format!(
-                "{} accepts requests but answers nothing, not even health checks",
-                host.address()
-            ),
         }
     }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{MEMORY_TIMEOUT, ModelCache};
+use crate::batching::GrowthNeed;
 use crate::cache_entry::Entry;
-use crate::card_room::{beside, growth, make_card_room, remaining};
-use crate::devices::have_room;
+use crate::card_eviction::{beside, growth, make_card_room, remaining};
+use crate::cards::have_room;
 use crate::load_queue::{Resident, Room, make_room};
 use crate::model_memory::MemoryParts;
 use crate::model_thread::ThreadOwner;
-use crate::worker::GrowthNeed;
 
 impl ThreadOwner for ModelCache {
     /// A model was loaded.

@@ -1,4 +1,6 @@
 //! The egress guard: requests that a model or a page asks for reach public addresses only.
+//!
+//! It sees where a connection goes. The scheme and every redirect are checked by whoever fetches, in a `fetch.rs` of its own.
 
 mod address;
 mod resolver;

@@ -9,7 +9,7 @@ use hob_keys::{IdentityService, KeyCheck, KeyService, SECRET_PREFIX, looks_like_
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 
-use crate::caller::{Proof, RequestOrigin, is_local};
+use crate::caller_role::{Proof, RequestOrigin, is_local};
 use crate::error::{ApiError, ApiResult};
 use crate::limits::key_backoff::KeyBackoff;
 

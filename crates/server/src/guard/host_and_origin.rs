@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, Request, Version, header};
 use hob_config::ServerConfig;
 use url::{Host, Url};
 
-use crate::caller::RequestOrigin;
+use crate::caller_role::RequestOrigin;
 use crate::error::{ApiError, ApiResult};
 
 /// The names under which requests may call this server, and the pages that may call it.

@@ -12,7 +12,7 @@ use hob_config::ServerConfig;
 use self::api_key::ApiKeyCheck;
 pub(crate) use self::api_key::CallerSources;
 use self::host_and_origin::OriginCheck;
-use crate::caller::{Proof, RequestOrigin};
+use crate::caller_role::{Proof, RequestOrigin};
 use crate::error::{ApiError, ApiResult};
 
 /// What the guard found out about a request that it accepts.

@@ -4,7 +4,9 @@
 //! slot and enough memory are free. Cancelled requests are noticed before every step. While the model is idle, a prompt may be
 //! read ahead. Knows nothing of wire formats, files or other models.
 
+mod batch;
 mod memory;
+pub(crate) mod plan;
 mod step;
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Gives back the pages of a file that was copied. Knows nothing of models.
+//! Gives back the mapped pages of a file that was copied. Knows nothing of models.
 #![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "advice about memory is unsafe in general"))]
 
 use std::path::Path;

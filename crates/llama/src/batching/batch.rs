@@ -7,7 +7,7 @@ use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
-use crate::batch_plan::Share;
+use super::plan::Share;
 use crate::context_memory::seq_id;
 use crate::prefix_cache::Slots;
 use crate::sequence::{Scored, Sequence};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::schedule_vocabulary::{Unit, Word, as_part, as_time};
+use super::vocabulary::{Unit, Word, as_part, as_time};
 
 /// The words before, between and behind the times, without times and parts of the day.
 pub(crate) fn around_times(words: &[Word]) -> Vec<Vec<Word>> {

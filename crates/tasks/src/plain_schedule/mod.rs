@@ -1,20 +1,25 @@
 //! Schedules in plain words, such as `weekdays 07:00`. Pure.
 
+mod days;
+mod reader;
+mod repeats;
+mod vocabulary;
+
 use std::collections::BTreeSet;
 
 use hob_core::Zone;
 use jiff::civil::Date;
 
-use crate::schedule::{ScheduleSpec, ScheduleType};
-use crate::schedule_days::{
+use self::days::{
     any_weekdays, around_times, days_of_month, differ_by_time, named_days, nth_weekdays, weekdays,
     without_times,
 };
-use crate::schedule_reader::{MONTHS, OTHER_PART, WordProblem, is_readable, read_schedule};
-use crate::schedule_repeats::{DayRepeats, day_repeats};
-use crate::schedule_vocabulary::{
+use self::reader::{MONTHS, OTHER_PART, WordProblem, is_readable, read_schedule};
+use self::repeats::{DayRepeats, day_repeats};
+use self::vocabulary::{
     DayPart, DayTime, Half, KNOWN, Unit, Word, as_part, as_time, clock, clock_in, known, small_number, words,
 };
+use crate::schedule::{ScheduleSpec, ScheduleType};
 use crate::types::{TaskError, TaskField};
 
 /// The name that stands before a schedule in plain words, where others have their kind.

@@ -7,11 +7,11 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use super::Worker;
-use crate::batch_plan::shares;
+use super::batch::{ScoredRow, StepRows, fill};
+use super::plan::shares;
 use crate::context_memory::{copy, remove};
 use crate::prompt_lookup::MAX_GUESSES;
 use crate::sequence::{Outcome, Sequence, Stage};
-use crate::step_batch::{ScoredRow, StepRows, fill};
 use crate::token_choice::{Broken, TokenChoice, TokenChooser};
 
 /// The most answers in progress for which tokens are guessed.

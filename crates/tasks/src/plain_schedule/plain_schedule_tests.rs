@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::schedule::Schedule;
-use crate::schedule_words::in_words;
+use crate::schedule_text::in_words;
 
 fn parsed(text: &str) -> Result<(ScheduleType, String), String> {
     let schedule = PlainSchedule::parse(text).map_err(|error| error.to_string())?;

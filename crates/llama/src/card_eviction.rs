@@ -1,4 +1,4 @@
-//! The memory of graphics cards between models: what is free, and which idle models leave so that another one fits. Pure.
+//! Graphics cards between models: which idle models leave so that another one fits, and what is free then. Pure.
 //!
 //! A model in use stays where it is, and nothing waits for it: another model can be loaded with fewer layers on the cards.
 
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use hob_core::{ComputeDevice, DeviceShare};
 
-use crate::devices::Card;
+use crate::cards::Card;
 use crate::load_queue::{Resident, Room, idle_models};
 
 /// The cards beside these parts of models.

@@ -1,7 +1,7 @@
 //! Schedules in plain words that repeat within a day by the clock, such as `every 2 hours between 9:00 and 17:00` or `every 15 minutes on
 //! weekdays`. Knows nothing of the days. Pure.
 
-use crate::schedule_vocabulary::{DayTime, Unit, Word};
+use super::vocabulary::{DayTime, Unit, Word};
 
 const HOW_OFTEN: &str = "say how often, as in 'every 2 hours between 9:00 and 17:00'";
 const ORDER: &str =

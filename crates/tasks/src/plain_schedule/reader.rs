@@ -1,9 +1,7 @@
 //! Reads the words of a schedule, each in its place: the number of `at 8` is an hour, the one of `8 minutes` is not. Knows nothing of the
 //! schedules that the words make. Pure.
 
-use crate::schedule_vocabulary::{
-    DayPart, Half, Unit, Word, as_part, clock, clock_in, is_like_time, known, ordinal,
-};
+use super::vocabulary::{DayPart, Half, Unit, Word, as_part, clock, clock_in, is_like_time, known, ordinal};
 
 /// Why a time does not fit the part of the day.
 pub(crate) const OTHER_PART: &str =

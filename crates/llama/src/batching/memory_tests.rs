@@ -7,11 +7,11 @@ use hob_models::ModelDirectory;
 use tokio::sync::oneshot;
 
 use super::*;
+use crate::batching::{Warming, WorkerParts};
 use crate::job::WarmJob;
 use crate::loaded_model::LoadedModel;
 use crate::options::{GpuLayers, LlamaOptions};
 use crate::saved_prompts::SavedPrompts;
-use crate::worker::{Warming, WorkerParts};
 
 /// The cells of the model at first, and when they have grown.
 const FIRST: usize = 1024;
