@@ -2,7 +2,8 @@
 # clean_root.sh HOB DIRECTORY: makes a release of a built hob, and installs every file of it in a small Debian without a network.
 #
 # That Debian has Python, npm and what the packages ask for. It is made once and kept in DIRECTORY, which takes the network. There, a new
-# user's first commands are timed, with the model $HOB_TEST_MODEL. The container image of the release is run, too. Needs root, podman and mmdebstrap. Ends with 1 at the first thing that is not as it should be.
+# user's first commands are timed, with the model $HOB_TEST_MODEL. The container image of the release is run, too. Needs root, podman and
+# mmdebstrap. Ends with 1 at the first thing that is not as it should be.
 set -euo pipefail
 
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)

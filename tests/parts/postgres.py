@@ -54,9 +54,12 @@ def die_with_parent():
 
 
 def data_of_shared(directory):
-    """The same place every time, so that what a killed server left there is replaced."""
-    has_room = os.access(MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(MEMORY).free >= NEEDED_MEMORY
-    return MEMORY / f"{directory.as_posix().strip('/').replace('/', '-')}-data" if has_room else directory / "data"
+    """The same place every time. What a killed server left there is removed first, so that it takes no room."""
+    in_memory = MEMORY / f"{directory.as_posix().strip('/').replace('/', '-')}-data"
+    if not os.access(MEMORY, os.W_OK | os.X_OK):
+        return directory / "data"
+    shutil.rmtree(in_memory, ignore_errors=True)
+    return in_memory if shutil.disk_usage(MEMORY).free >= NEEDED_MEMORY else directory / "data"
 
 
 class Server:
@@ -173,7 +176,7 @@ def run_shared(server):
             # It has crashed. Without the lock, the files may already be those of the next server.
             return
         # Held until this process ends, so that a test that comes now waits and then starts a new server.
-        ready.unlink()
+        ready.unlink(missing_ok=True)
         server.end(signal.SIGQUIT)
         shutil.rmtree(server.data, ignore_errors=True)
 

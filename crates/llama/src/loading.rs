@@ -199,6 +199,7 @@ impl From<LoadError> for EngineError {
 mod tests {
     use std::sync::mpsc;
     use std::thread;
+    use std::time::Duration;
 
     use hob_core::ComputeDevice;
 
@@ -225,6 +226,7 @@ mod tests {
                 sender.send("second").expect("a receiver");
             }
         });
+        assert!(order.recv_timeout(Duration::from_millis(100)).is_err(), "the second waits");
         sender.send("first").expect("a receiver");
         drop(first);
         second.join().expect("no panic");

@@ -161,7 +161,8 @@ impl RunningProgram {
         if tokio::time::timeout(KILL_TIMEOUT, self.child.wait()).await.is_err() {
             tracing::warn!(
                 pid = self.child.id(),
-                "a sandboxed program does not end after it was killed. Stop it by its pid"
+                "a sandboxed program was killed, but has not ended: it waits for the disk or the network. If it stays, \
+                 restart the machine"
             );
         }
     }

@@ -102,7 +102,7 @@ async fn an_upload_that_no_server_has_indexed_is_indexed_only_if_its_key_is_vali
             sleep(Duration::from_millis(50)).await;
         }
     };
-    let jobs = timeout(Duration::from_secs(30), listed).await.expect("both jobs end");
+    let jobs = timeout(crate::home::WAIT_LIMIT, listed).await.expect("both jobs end");
     let refused = "the key that uploaded it is no longer valid. The owner can upload it again";
     assert_eq!(jobs.matches(refused).count(), 1, "{jobs}");
     let documents = http::get(server.address(), "/v1/memory/documents").await.all().await;

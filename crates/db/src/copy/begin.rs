@@ -95,7 +95,15 @@ pub(super) fn begin<T: BeginTransaction>(
     let delete = match check(transaction, request, target)? {
         Err(error) => return Ok(Err(error)),
         Ok(Begin::Complete) => return Ok(Ok(None)),
-        Ok(Begin::Continue(copied)) => return Ok(Ok(Some(copied))),
+        Ok(Begin::Continue(copied)) => {
+            // An older Hob, which has begun the copy, does not know all tables.
+            let known = transaction.states()?;
+            for table in request.tables.iter().filter(|table| known.iter().all(|one| one.name != table.name))
+            {
+                transaction.begin_table(table, request.source)?;
+            }
+            return Ok(Ok(Some(copied)));
+        }
         Ok(Begin::New { delete }) => delete,
     };
     if delete {

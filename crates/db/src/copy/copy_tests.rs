@@ -166,6 +166,17 @@ fn a_stopped_copy_continues_where_it_was_and_a_complete_one_does_nothing() {
 }
 
 #[test]
+fn a_copy_that_an_older_hob_began_continues_with_the_tables_that_it_does_not_know() {
+    let (source, server) = (filled(), server());
+    let stop = |progress: &CopyProgress<'_>| assert!(progress.step == CopyStep::Copying, "stopped");
+    let old = CopyRequest { tables: &TABLES[..1], listener: &stop, ..request("one") };
+    let stopped = catch_unwind(AssertUnwindSafe(|| copy_to_postgres(&source, &server.opened, &old)));
+    assert!(stopped.is_err());
+    let report = copy_to_postgres(&source, &server.opened, &request("one")).expect("copied");
+    assert_eq!(report.copied, NOTES as u64);
+}
+
+#[test]
 fn a_target_with_other_rows_is_left_alone() {
     let (source, server) = (filled(), server());
     copy_to_postgres(&source, &server.opened, &request("one")).expect("copied");

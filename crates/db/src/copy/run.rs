@@ -336,10 +336,12 @@ impl Writer for PostgresWriter<'_> {
         self.database.write(|transaction| {
             transaction.wait_without_limit()?;
             for (table, copied) in tables {
-                // Another copy has begun all of them in one transaction.
-                if !state::complete_postgres(transaction, table.name, self.source, *copied)? {
+                if !state::has_copied_postgres(transaction, table.name, self.source, *copied)? {
                     return Ok(false);
                 }
+            }
+            for (table, _) in tables {
+                state::complete_postgres(transaction, table.name)?;
                 if let Some(described) = postgres_side::describe(transaction, table)? {
                     postgres_side::finish(transaction, table, &described)?;
                 }
@@ -403,9 +405,12 @@ impl Writer for SqliteWriter<'_> {
     fn complete(&mut self, tables: &[(CopyTable, u64)]) -> DbResult<bool> {
         self.database.write(|transaction| {
             for (table, copied) in tables {
-                if !state::complete_sqlite(transaction, table.name, self.source, *copied)? {
+                if !state::has_copied_sqlite(transaction, table.name, self.source, *copied)? {
                     return Ok(false);
                 }
+            }
+            for (table, _) in tables {
+                state::complete_sqlite(transaction, table.name)?;
             }
             Ok(true)
         })

@@ -63,15 +63,20 @@ pub(super) fn advance_sqlite(transaction: &Transaction<'_>, step: &CopiedRows<'_
     Ok(transaction.execute(sql, params![step.name, step.source, step.from as i64, step.to as i64])? == 1)
 }
 
-/// Returns `false` if another copy has begun the table meanwhile.
-pub(super) fn complete_sqlite(
+/// Whether this copy has copied so many rows of the table. Returns `false` if another copy has begun it meanwhile.
+pub(super) fn has_copied_sqlite(
     transaction: &Transaction<'_>,
     name: &str,
     source: &str,
     copied: u64,
 ) -> rusqlite::Result<bool> {
-    let sql = "UPDATE database_copy SET is_complete = TRUE WHERE name = ?1 AND source = ?2 AND copied = ?3";
-    Ok(transaction.execute(sql, params![name, source, copied as i64])? == 1)
+    let sql = "SELECT EXISTS (SELECT 1 FROM database_copy WHERE name = ?1 AND source = ?2 AND copied = ?3)";
+    transaction.query_row(sql, params![name, source, copied as i64], |row| row.get(0))
+}
+
+pub(super) fn complete_sqlite(transaction: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {
+    transaction.execute("UPDATE database_copy SET is_complete = TRUE WHERE name = ?1", [name])?;
+    Ok(())
 }
 
 pub(super) fn read_postgres(transaction: &mut PostgresTransaction<'_>) -> QueryResult<Vec<TableState>> {
@@ -113,13 +118,18 @@ pub(super) fn advance_postgres(
     Ok(transaction.execute(sql, &[&step.name, &step.source, &from, &to])? == 1)
 }
 
-/// Returns `false` if another copy has begun the table meanwhile.
-pub(super) fn complete_postgres(
+/// As [`has_copied_sqlite`]. No other copy changes the table until the transaction ends.
+pub(super) fn has_copied_postgres(
     transaction: &mut PostgresTransaction<'_>,
     name: &str,
     source: &str,
     copied: u64,
 ) -> QueryResult<bool> {
-    let sql = "UPDATE database_copy SET is_complete = TRUE WHERE name = $1 AND source = $2 AND copied = $3";
-    Ok(transaction.execute(sql, &[&name, &source, &(copied as i64)])? == 1)
+    let sql = "SELECT 1 FROM database_copy WHERE name = $1 AND source = $2 AND copied = $3 FOR UPDATE";
+    Ok(!transaction.query(sql, &[&name, &source, &(copied as i64)])?.is_empty())
+}
+
+pub(super) fn complete_postgres(transaction: &mut PostgresTransaction<'_>, name: &str) -> QueryResult<()> {
+    transaction.execute("UPDATE database_copy SET is_complete = TRUE WHERE name = $1", &[&name])?;
+    Ok(())
 }

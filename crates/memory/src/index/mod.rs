@@ -49,6 +49,9 @@ const MAX_READERS: usize = 4;
 /// The pause before a file is read again whose readers are busy.
 const BUSY_PAUSE: Duration = Duration::from_millis(250);
 
+/// The pause doubles up to this.
+const LONGEST_BUSY_PAUSE: Duration = Duration::from_secs(30);
+
 /// Failed files that are named.
 const MAX_WARNINGS: usize = 1_000;
 
@@ -203,8 +206,11 @@ fn read_files<'a>(
         };
         let mut seen = try_to_look();
         // Nobody waits for an index, so it waits for those who do. An upload has no later run.
+        let mut pause = BUSY_PAUSE;
         while matches!(seen, Seen::Busy(_)) && !stop.is_cancelled() {
-            thread::sleep(BUSY_PAUSE);
+            thread::sleep(pause);
+            // A long document begins again each time.
+            pause = LONGEST_BUSY_PAUSE.min(pause * 2);
             seen = try_to_look();
         }
         let looked = Looked { path, size: metadata.len(), seen, _taken: taken };

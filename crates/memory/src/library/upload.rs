@@ -207,8 +207,7 @@ pub(super) fn pending(uploads: &Path) -> Vec<PendingUpload> {
             let path = directory.path().join(name);
             match path.is_file() {
                 true => {
-                    let payer = fs::read_to_string(note.path()).ok();
-                    let payer = payer.and_then(|payer| serde_json::from_str(&payer).ok());
+                    let Ok(payer) = payer_in(&note.path()) else { continue };
                     found.push(PendingUpload { collection: collection.clone(), path, payer });
                 }
                 // The file was not stored, or is deleted.
@@ -218,6 +217,22 @@ pub(super) fn pending(uploads: &Path) -> Vec<PendingUpload> {
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found
+}
+
+/// Who pays for an upload, by its note; `None` is the owner.
+fn payer_in(note: &Path) -> io::Result<Option<UploadPayer>> {
+    let read = fs::read_to_string(note).and_then(|text| match text.is_empty() {
+        true => Ok(None),
+        false => Ok(Some(serde_json::from_str(&text)?)),
+    });
+    read.inspect_err(|error| {
+        tracing::warn!(
+            %error,
+            note = %note.display(),
+            "an uploaded document is not indexed, because the note on who pays for it cannot be read; Hob looks again at \
+             the next start. Upload the document again, or delete the note"
+        );
+    })
 }
 
 /// Deletes a file that was uploaded to one of the collections; other files stay. Blocks.
@@ -331,6 +346,8 @@ mod tests {
         fs::create_dir(root.path().join("no name!")).unwrap();
         let found = |path: &Path, payer| PendingUpload { collection: team.clone(), path: path.into(), payer };
         assert_eq!(pending(root.path()), [found(&path, Some(payer)), found(&other, None)]);
+        fs::write(pending_note(&path).unwrap(), "{").unwrap();
+        assert_eq!(pending(root.path()), [found(&other, None)], "nobody else pays for it");
         remove_pending(&path);
         remove_pending(&other);
         remove_pending(&path);

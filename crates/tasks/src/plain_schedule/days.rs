@@ -24,7 +24,7 @@ pub(crate) fn without_times(around: &[Vec<Word>]) -> Vec<Word> {
 /// Whether not every time is meant for every day, as in `monday 9:00 and thursday 18:00`: different days stand at the times, or several
 /// days between two of them.
 pub(crate) fn differ_by_time(around: &[Vec<Word>]) -> bool {
-    let days: Vec<Vec<Word>> = around.iter().map(|part| only_days(part)).collect();
+    let days: Vec<Vec<Word>> = around.iter().map(|part| days_at(part)).collect();
     let said: Vec<&Vec<Word>> = days.iter().filter(|part| !part.is_empty()).collect();
     match said.as_slice() {
         [] => false,
@@ -34,6 +34,11 @@ pub(crate) fn differ_by_time(around: &[Vec<Word>]) -> bool {
         }
         [first, others @ ..] => others.iter().any(|other| other != first),
     }
+}
+
+/// The days at one time. `every` alone, as in `every morning at 9`, is every day.
+fn days_at(words: &[Word]) -> Vec<Word> {
+    if *words == [Word::Every] { vec![Word::Daily] } else { only_days(words) }
 }
 
 /// How many days these words name: `last friday` and `monday to friday` are one.

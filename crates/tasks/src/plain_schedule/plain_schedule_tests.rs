@@ -156,6 +156,8 @@ fn days_with_times_of_their_own_are_not_mixed() {
         "9:00 on monday and thursday 18:00",
         "9:00 on the 1st and 15th and 18:00",
         "last friday 9:00 and first friday 18:00",
+        "every morning at 9 and every friday at 10",
+        "every morning 9:00 and friday 10:00",
     ] {
         let expected =
             "is not possible: a task cannot have different times on different days; create a task for each";
