@@ -1,4 +1,4 @@
-//! The run of an agent as a stream of deltas: text, steps, and the finish.
+//! The run of an agent as a stream of deltas: text, reasoning, steps, and the finish.
 //!
 //! The reader of the stream polls the run, so dropping the stream cancels the run.
 
@@ -19,14 +19,18 @@ const QUEUE_CAPACITY: usize = 64;
 
 pub type RunFuture = Pin<Box<dyn Future<Output = Result<AgentOutcome, EngineError>> + Send>>;
 
-/// Forwards the text of an agent to the stream.
+/// Forwards the answer of an agent to the stream.
 pub struct DeltaSink(mpsc::Sender<Delta>);
 
 #[async_trait]
 impl TextSink for DeltaSink {
     async fn text(&self, piece: &str) {
+        self.delta(Delta::text(piece)).await;
+    }
+
+    async fn delta(&self, delta: Delta) {
         // Fails only if the reader was dropped, and the run with it.
-        let _ = self.0.send(Delta::text(piece)).await;
+        let _ = self.0.send(delta).await;
     }
 }
 
@@ -73,11 +77,13 @@ impl AgentStream {
         match outcome {
             Ok(AgentOutcome { generation, .. }) => {
                 // The head of the answer was already sent.
-                for warning in generation.warnings {
-                    self.ending.push_back(Ok(Delta::Step(Box::new(AgentStep::warning(&warning)))));
+                for warning in &generation.warnings {
+                    self.ending.push_back(Ok(Delta::Step(Box::new(AgentStep::warning(warning)))));
                 }
-                let reason = generation.answer.finish_reason;
-                self.ending.push_back(Ok(Delta::Finish { choice: 0, reason }));
+                for (choice, answer) in (0..).zip(generation.answers()) {
+                    let reason = answer.finish_reason.clone();
+                    self.ending.push_back(Ok(Delta::Finish { choice, reason }));
+                }
                 self.ending.push_back(Ok(Delta::Done { usage: generation.usage }));
             }
             Err(error) => self.ending.push_back(Err(error)),

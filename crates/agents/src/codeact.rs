@@ -68,8 +68,8 @@ impl Protocol for CodeAct {
         vec![ShownResult { message, tool: INTERPRETER.to_owned(), label: OUTPUT }]
     }
 
-    fn text_filter(&self) -> Box<dyn TextFilter> {
-        Box::new(HoldBack)
+    fn text_filter(&self) -> Option<Box<dyn TextFilter>> {
+        Some(Box::new(HoldBack))
     }
 
     /// Code blocks run in order.

@@ -1,8 +1,8 @@
 //! The agent that uses the engine's own function calling.
 
 use hob_core::{
-    Answer, Content, EngineError, GenerateRequest, Message, Role, ToolCall, ToolChoice, ToolDefinition,
-    ToolResult,
+    Answer, Content, EngineError, GenerateRequest, Message, REASONING_CONTENT, Role, SealedReasoning,
+    ToolCall, ToolChoice, ToolDefinition, ToolResult, tool_arguments,
 };
 
 use crate::protocol::{
@@ -53,7 +53,7 @@ impl Protocol for Orchestrator {
         ModelTurn::Calls(Box::new(RequestedCalls {
             calls: answer.tool_calls.clone(),
             so_far: content.text().into_owned(),
-            said: Message { tool_calls: answer.tool_calls.clone(), ..Message::new(Role::Assistant, content) },
+            said: said(answer, content),
         }))
     }
 
@@ -69,7 +69,26 @@ impl Protocol for Orchestrator {
             .collect()
     }
 
-    fn text_filter(&self) -> Box<dyn TextFilter> {
-        Box::new(ForwardAll::default())
+    fn text_filter(&self) -> Option<Box<dyn TextFilter>> {
+        Some(Box::new(ForwardAll::default()))
+    }
+}
+
+/// The turn as engines accept it in a history. The reasoning belongs to it: Anthropic and others refuse calls without theirs.
+fn said(answer: &Answer, content: Content) -> Message {
+    let mut message = Message::new(Role::Assistant, content);
+    message.tool_calls = answer.tool_calls.iter().map(replayed).collect();
+    if let Some(reasoning) = &answer.reasoning {
+        message.extra.insert(REASONING_CONTENT.to_owned(), reasoning.as_str().into());
+    }
+    SealedReasoning::add_to(&mut message.extra, &answer.sealed_reasoning);
+    message
+}
+
+/// A call whose arguments are broken has none. Its result says what was wrong with them.
+fn replayed(call: &ToolCall) -> ToolCall {
+    match tool_arguments::can_be_replayed(&call.arguments) {
+        true => call.clone(),
+        false => ToolCall { arguments: tool_arguments::NONE.to_owned(), ..call.clone() },
     }
 }

@@ -45,8 +45,9 @@ pub(crate) trait Protocol: Send + Sync {
     /// The results as messages for the model.
     fn show(&self, calls: &[ToolCall], results: &[ToolResult]) -> Vec<ShownResult>;
 
-    /// Selects which part of a turn's text the listener gets while it is generated.
-    fn text_filter(&self) -> Box<dyn TextFilter>;
+    /// Selects which part of a turn's text the listener gets while it is generated. `None`: the turn is the answer, and the listener
+    /// gets all its pieces as they are.
+    fn text_filter(&self) -> Option<Box<dyn TextFilter>>;
 
     /// The number of calls of a turn that run concurrently.
     fn max_parallel(&self) -> usize {

@@ -1,6 +1,8 @@
 //! The agent that writes its thoughts and actions as text, for models without function calling.
 
-use hob_core::{Answer, EngineError, GenerateRequest, Message, Role, ToolCall, ToolDefinition, ToolResult};
+use hob_core::{
+    Answer, EngineError, FinishReason, GenerateRequest, Message, Role, ToolCall, ToolDefinition, ToolResult,
+};
 use serde_json::{Map, Value, json};
 
 use crate::protocol::{
@@ -49,10 +51,14 @@ impl Protocol for React {
         match step {
             ReactStep::Answer { answer, .. } => ModelTurn::Answer(answer),
             ReactStep::Act { thought, action, input } => {
+                let so_far = if thought.is_empty() { answer.content.trim().to_owned() } else { thought };
+                // An incomplete action must not run. Only a JSON object shows where the input ends.
+                if answer.finish_reason == FinishReason::Length && first_object(&input).is_none() {
+                    return ModelTurn::Answer(so_far);
+                }
                 let tool = tools.iter().find(|tool| tool.name.eq_ignore_ascii_case(&action));
                 let arguments = arguments(&input, tool);
                 let name = tool.map_or(action, |tool| tool.name.clone());
-                let so_far = if thought.is_empty() { answer.content.trim().to_owned() } else { thought };
                 // The text has no id, and there is never more than one call.
                 let call = ToolCall { id: "action".to_owned(), name, arguments };
                 ModelTurn::Calls(Box::new(RequestedCalls { calls: vec![call], said, so_far }))
@@ -71,8 +77,8 @@ impl Protocol for React {
             .collect()
     }
 
-    fn text_filter(&self) -> Box<dyn TextFilter> {
-        Box::new(FinalAnswerFilter::default())
+    fn text_filter(&self) -> Option<Box<dyn TextFilter>> {
+        Some(Box::new(FinalAnswerFilter::default()))
     }
 }
 
@@ -103,10 +109,12 @@ fn arguments(input: &str, tool: Option<&ToolDefinition>) -> String {
     if input.is_empty() {
         return "{}".to_owned();
     }
-    // Models often continue after the object, so only the first value counts.
-    let first = serde_json::Deserializer::from_str(input).into_iter::<Value>().next();
-    if let Some(Ok(Value::Object(object))) = first {
+    if let Some(object) = first_object(input) {
         return Value::Object(object).to_string();
+    }
+    // A broken object is not the value of a parameter. The tool runner tells the model what is wrong with it.
+    if input.starts_with('{') {
+        return input.to_owned();
     }
     let Some((name, schema)) = tool.and_then(only_parameter) else { return input.to_owned() };
     let value = match serde_json::from_str(input) {
@@ -115,6 +123,14 @@ fn arguments(input: &str, tool: Option<&ToolDefinition>) -> String {
         _ => Value::String(input.to_owned()),
     };
     Value::Object(Map::from_iter([(name.clone(), value)])).to_string()
+}
+
+/// The JSON object at the start of an input. Models often continue after it.
+fn first_object(input: &str) -> Option<Map<String, Value>> {
+    match serde_json::Deserializer::from_str(input).into_iter::<Value>().next() {
+        Some(Ok(Value::Object(object))) => Some(object),
+        _ => None,
+    }
 }
 
 /// The only parameter of a tool, or the only required one.
@@ -153,6 +169,8 @@ mod tests {
             ("{\"expression\": \"1\"} and then I wait", &text, r#"{"expression":"1"}"#),
             ("1, 2", &two, "1, 2"),
             ("", &two, "{}"),
+            ("{\"expression\": \"1\n2\"}", &text, "{\"expression\": \"1\n2\"}"),
+            ("{\"expression\": \"1", &text, "{\"expression\": \"1"),
         ] {
             assert_eq!(arguments(input, Some(tool)), expected, "{input}");
         }

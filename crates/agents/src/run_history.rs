@@ -1,14 +1,15 @@
 //! The messages of a run. When they exceed the context of the model, results of tools are removed, oldest first, and a note
-//! replaces them. The messages of the caller stay.
-//!
+//! replaces them; then what the model thought. The messages of the caller stay.
 
-use hob_core::{Content, GenerateRequest, Message};
+use hob_core::{Content, GenerateRequest, Message, REASONING_CONTENT, THINKING_BLOCKS};
 
 use crate::protocol::ShownResult;
 
 /// The request of the next turn.
 pub(crate) struct RunHistory {
     request: GenerateRequest,
+    /// How many messages are the caller's.
+    asked: usize,
     /// The results that are still present, oldest first.
     results: Vec<KeptResult>,
 }
@@ -23,7 +24,7 @@ struct KeptResult {
 
 impl RunHistory {
     pub(crate) fn new(request: GenerateRequest) -> Self {
-        RunHistory { request, results: Vec::new() }
+        RunHistory { asked: request.messages.len(), request, results: Vec::new() }
     }
 
     pub(crate) fn request(&self) -> &GenerateRequest {
@@ -49,8 +50,8 @@ impl RunHistory {
         self.request.messages.push(message);
     }
 
-    /// Removes the older half of the remaining results, so that even a long run fits after a few tries. Returns `false` if there
-    /// is none left.
+    /// Removes the older half of the remaining results, so that even a long run fits after a few tries, and in the end the reasoning.
+    /// Returns `false` if there is nothing left to remove.
     pub(crate) fn remove_oldest(&mut self) -> bool {
         let half = self.results.len().div_ceil(2);
         for KeptResult { at, label, note } in self.results.drain(..half) {
@@ -58,7 +59,14 @@ impl RunHistory {
                 message.content = Content::Text(format!("{label}{note}"));
             }
         }
-        half > 0
+        half > 0 || self.remove_reasoning()
+    }
+
+    /// Removes the reasoning of this run. What a provider signed stays, because the provider refuses calls without it.
+    fn remove_reasoning(&mut self) -> bool {
+        let own = self.request.messages.iter_mut().skip(self.asked);
+        let unsigned = own.filter(|message| !message.extra.contains_key(THINKING_BLOCKS));
+        unsigned.filter_map(|message| message.extra.remove(REASONING_CONTENT)).count() > 0
     }
 }
 
@@ -66,7 +74,7 @@ impl RunHistory {
 mod tests {
     use hob_core::{EngineError, Role};
     use hob_testkit::Transcript;
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -110,6 +118,26 @@ mod tests {
         assert!(!is_outgrown(&refused(500, "context length")));
         let timeout = EngineError::Timeout { engine: "e".into(), after: std::time::Duration::from_secs(1) };
         assert!(!timeout.is_context_overflow());
+    }
+
+    #[test]
+    fn reasoning_is_removed_after_the_results_and_what_is_signed_stays() {
+        let thinking = |fields: Value| Message {
+            extra: fields.as_object().cloned().unwrap(),
+            ..Message::new(Role::Assistant, "hm")
+        };
+        let thought = thinking(json!({ "reasoning_content": "a" }));
+        let signed = thinking(json!({ "reasoning_content": "b", "thinking_blocks": [] }));
+        let messages = vec![thought.clone()];
+        let mut history = RunHistory::new(GenerateRequest { messages, ..GenerateRequest::default() });
+        history.say(thought.clone());
+        history.say(signed.clone());
+        history.show(result(&format!("Observation: {}", "x".repeat(200))));
+        assert!(history.remove_oldest());
+        assert_eq!(history.request().messages[..3], [thought.clone(), thought.clone(), signed.clone()]);
+        assert!(history.remove_oldest());
+        assert_eq!(history.request().messages[..3], [thought, thinking(json!({})), signed]);
+        assert!(!history.remove_oldest());
     }
 
     #[test]

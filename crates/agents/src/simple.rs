@@ -2,7 +2,7 @@
 
 use hob_core::{Answer, EngineError, GenerateRequest, ToolCall, ToolDefinition, ToolResult};
 
-use crate::protocol::{ForwardAll, ModelTurn, Protocol, ShownResult, TextFilter, refuse_forced_call};
+use crate::protocol::{ModelTurn, Protocol, ShownResult, TextFilter, refuse_forced_call};
 
 pub(crate) struct Simple;
 
@@ -23,7 +23,7 @@ impl Protocol for Simple {
         Vec::new()
     }
 
-    fn text_filter(&self) -> Box<dyn TextFilter> {
-        Box::new(ForwardAll::default())
+    fn text_filter(&self) -> Option<Box<dyn TextFilter>> {
+        None
     }
 }

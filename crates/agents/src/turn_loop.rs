@@ -6,8 +6,10 @@ use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use hob_core::{
     Agent, AgentContext, AgentOutcome, AnswerWarning, Collector, Delta, EngineError, Event, FinishReason,
-    GenerateRequest, Generation, GenerationStream, TextSink, ToolCall, ToolChoice, ToolResult, Usage,
+    GenerateRequest, Generation, GenerationStream, TextDelta, TextSink, ToolCall, ToolChoice, ToolResult,
+    Usage,
 };
+use serde_json::{Value, json};
 
 use crate::protocol::{ModelTurn, Protocol, RequestedCalls, TextFilter};
 use crate::run_history::RunHistory;
@@ -34,10 +36,10 @@ impl<P: Protocol> Agent for TurnLoop<P> {
         let mut run = AgentRun::new(&self.0, RunHistory::new(request), context);
         loop {
             let mut turn = TurnEvents::start(run.turns + 1, self.0.name(), context);
-            let (generation, forwarded) = run.ask().await?;
+            let (generation, forwarder) = run.ask().await?;
             let RequestedCalls { calls, said, so_far } = match self.0.read(&generation.answer, &tools) {
                 ModelTurn::Answer(content) => {
-                    run.forward_rest(&content, &forwarded).await;
+                    forwarder.finish(&content).await;
                     return Ok(run.finish(generation, content));
                 }
                 ModelTurn::Calls(calls) => *calls,
@@ -50,7 +52,7 @@ impl<P: Protocol> Agent for TurnLoop<P> {
                 run.execute(&calls).await;
             }
             if last || context.tools.stopped() {
-                run.forward_rest(&so_far, &forwarded).await;
+                forwarder.finish(&so_far).await;
                 return Ok(run.cut_short(generation, so_far));
             }
             run.last_text = Some(so_far).filter(|words| !words.is_empty()).or(run.last_text);
@@ -87,43 +89,44 @@ impl<'a, P: Protocol> AgentRun<'a, P> {
         }
     }
 
-    /// Asks the engine for the next turn. Returns its answer and the forwarded text.
-    async fn ask(&mut self) -> Result<(Generation, String), EngineError> {
+    /// Asks the engine for the next turn.
+    async fn ask(&mut self) -> Result<(Generation, TurnForwarder<'a>), EngineError> {
         self.turns += 1;
         loop {
-            let mut forwarded = String::new();
-            let error = match self.ask_once(&mut forwarded).await {
+            let mut forwarder = TurnForwarder {
+                listener: self.context.listener.as_deref(),
+                text_filter: self.protocol.text_filter(),
+                follows_text: self.has_forwarded,
+                forwarded: String::new(),
+                reasoning: Vec::new(),
+                logprobs: Vec::new(),
+            };
+            let error = match self.ask_once(&mut forwarder).await {
                 Ok(generation) => {
                     self.usage = Usage::sum(self.usage, generation.usage);
                     generation.warnings.iter().for_each(|warning| self.warn(warning.clone()));
-                    self.has_forwarded |= !forwarded.is_empty();
-                    return Ok((generation, forwarded));
+                    self.has_forwarded |= !forwarder.forwarded.is_empty();
+                    return Ok((generation, forwarder));
                 }
                 Err(error) => error,
             };
-            let again = error.is_context_overflow() && forwarded.is_empty() && self.history.remove_oldest();
+            let again =
+                error.is_context_overflow() && forwarder.forwarded.is_empty() && self.history.remove_oldest();
             if !again {
                 return Err(error);
             }
-            tracing::info!(reason = %error, "the conversation exceeds the context of the model; removing results of tools");
+            tracing::info!(reason = %error, "the conversation exceeds the context of the model; removing results of tools or reasoning");
             self.warn(AnswerWarning::ContextCompacted);
         }
     }
 
-    async fn ask_once(&self, forwarded: &mut String) -> Result<Generation, EngineError> {
+    async fn ask_once(&self, forwarder: &mut TurnForwarder<'_>) -> Result<Generation, EngineError> {
         let request = self.history.request();
-        let Some(listener) = &self.context.listener else {
+        if self.context.listener.is_none() {
             return self.context.engine.generate(request).await;
-        };
+        }
         let stream = self.context.engine.stream(request).await?;
-        let mut text_filter = self.protocol.text_filter();
-        let mut forwarder = TextForwarder {
-            listener: listener.as_ref(),
-            text_filter: text_filter.as_mut(),
-            has_forwarded: self.has_forwarded,
-            forwarded,
-        };
-        let generation = collect(stream, &request.model, &mut forwarder).await?;
+        let generation = collect(stream, &request.model, forwarder).await?;
         generation.ok_or_else(|| EngineError::Interrupted {
             engine: self.context.engine.key().to_owned(),
             reason: "it ended without a finish".to_owned(),
@@ -146,15 +149,6 @@ impl<'a, P: Protocol> AgentRun<'a, P> {
         if matches!(choice, Some(ToolChoice::Required | ToolChoice::Function(_))) {
             // A call that is forced in every turn would prevent an answer.
             *choice = None;
-        }
-    }
-
-    /// Forwards the rest of the text of a turn.
-    async fn forward_rest(&self, content: &str, forwarded: &str) {
-        let Some(listener) = &self.context.listener else { return };
-        if let Some(rest) = content.strip_prefix(forwarded).filter(|rest| !rest.is_empty()) {
-            let paragraph = if forwarded.is_empty() && self.has_forwarded { "\n\n" } else { "" };
-            listener.text(&format!("{paragraph}{rest}")).await;
         }
     }
 
@@ -184,44 +178,87 @@ impl<'a, P: Protocol> AgentRun<'a, P> {
     }
 }
 
-/// Forwards the text of a turn to the listener.
-struct TextForwarder<'a> {
-    listener: &'a dyn TextSink,
-    text_filter: &'a mut dyn TextFilter,
-    /// Whether an earlier turn was forwarded; a blank line then separates this one.
-    has_forwarded: bool,
-    forwarded: &'a mut String,
+/// Forwards a turn to the listener.
+struct TurnForwarder<'a> {
+    listener: Option<&'a dyn TextSink>,
+    /// `None` forwards all pieces.
+    text_filter: Option<Box<dyn TextFilter>>,
+    /// Whether text of an earlier turn was forwarded; a blank line then separates this one.
+    follows_text: bool,
+    /// The forwarded text.
+    forwarded: String,
+    /// Reasoning that waits for text: a turn without any may not belong to the answer.
+    reasoning: Vec<Delta>,
+    /// The token probabilities of text that was not forwarded yet.
+    logprobs: Vec<Value>,
 }
 
-impl TextForwarder<'_> {
-    async fn pass(&mut self, piece: &str) {
-        let audible = self.text_filter.pass(piece);
-        if audible.is_empty() {
-            return;
+impl TurnForwarder<'_> {
+    async fn pass(&mut self, delta: &Delta) {
+        let Some(listener) = self.listener else { return };
+        match (&mut self.text_filter, delta) {
+            // The end of the run.
+            (_, Delta::Finish { .. } | Delta::Done { .. }) => {}
+            (None, piece) => {
+                if let Delta::Text(TextDelta { choice: 0, text, .. }) = piece {
+                    self.forwarded.push_str(text);
+                }
+                listener.delta(piece.clone()).await;
+            }
+            (Some(text_filter), Delta::Text(piece)) if piece.choice == 0 => {
+                let tokens = piece.logprobs.as_ref().and_then(|logprobs| logprobs["content"].as_array());
+                self.logprobs.extend(tokens.into_iter().flatten().cloned());
+                let audible = text_filter.pass(&piece.text);
+                self.forward(audible).await;
+            }
+            (Some(_), Delta::Reasoning { choice: 0, .. } | Delta::ReasoningSeal { choice: 0, .. }) => {
+                self.reasoning.push(delta.clone());
+            }
+            (Some(_), _) => {}
         }
-        if self.has_forwarded && self.forwarded.is_empty() {
-            self.listener.text("\n\n").await;
+    }
+
+    /// Forwards text, with what belongs before it.
+    async fn forward(&mut self, text: String) {
+        let Some(listener) = self.listener.filter(|_| !text.is_empty()) else { return };
+        if self.follows_text && self.forwarded.is_empty() {
+            listener.text("\n\n").await;
         }
-        self.forwarded.push_str(&audible);
-        self.listener.text(&audible).await;
+        self.forward_reasoning().await;
+        self.forwarded.push_str(&text);
+        let tokens = std::mem::take(&mut self.logprobs);
+        let logprobs = (!tokens.is_empty()).then(|| Box::new(json!({ "content": tokens })));
+        listener.delta(Delta::Text(TextDelta { choice: 0, text, logprobs })).await;
+    }
+
+    async fn forward_reasoning(&mut self) {
+        let Some(listener) = self.listener else { return };
+        for piece in self.reasoning.drain(..) {
+            listener.delta(piece).await;
+        }
+    }
+
+    /// Forwards the rest of the answer.
+    async fn finish(mut self, content: &str) {
+        if let Some(rest) = content.strip_prefix(self.forwarded.as_str()) {
+            self.forward(rest.to_owned()).await;
+        }
+        // An answer may consist of reasoning alone.
+        self.forward_reasoning().await;
     }
 }
 
-/// Collects a stream and forwards its text; `None` if the stream broke.
+/// Collects a stream and forwards it; `None` if the stream broke.
 async fn collect(
     stream: GenerationStream,
     model: &str,
-    forwarder: &mut TextForwarder<'_>,
+    forwarder: &mut TurnForwarder<'_>,
 ) -> Result<Option<Generation>, EngineError> {
     let GenerationStream { warnings, mut deltas } = stream;
     let mut collector = Collector::default();
     while let Some(delta) = deltas.next().await {
         let delta = delta?;
-        if let Delta::Text(piece) = &delta
-            && piece.choice == 0
-        {
-            forwarder.pass(&piece.text).await;
-        }
+        forwarder.pass(&delta).await;
         let done = matches!(delta, Delta::Done { .. });
         collector.push(delta);
         if done {

@@ -6,8 +6,8 @@ use futures::StreamExt;
 use hob_agents::ToolSet;
 use hob_core::engine::CLOUD;
 use hob_core::{
-    AgentPreference, AnswerWarning, AskError, Caller, Delta, Engine, EngineError, EventBus, GenerateRequest,
-    Message, ModelReason, RequestSource, Role,
+    AgentPreference, AnswerWarning, AskError, Caller, CompletionRequest, Delta, Engine, EngineError,
+    EventBus, GenerateRequest, Message, ModelReason, Prompt, RequestSource, Role,
 };
 use hob_engines::{EnginePool, Fallback};
 use hob_telemetry::{Inference, InferenceLog};
@@ -257,6 +257,31 @@ async fn an_invalid_request_is_not_sent_to_the_fallback() {
     let error = system.complete(asking("default"), &caller()).await.unwrap_err();
     assert_eq!(error.to_string(), "vllm answered 400: too long");
     assert_eq!(setup.ollama.requests(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_of_the_default_model_are_not_sent_to_the_fallback() {
+    let completing = |prompt: Prompt| {
+        CompletionRequest { model: "default".into(), prompt, ..CompletionRequest::default() }.into()
+    };
+    // The engine is unreachable when its models are listed, and only when it is asked.
+    for is_listed in [false, true] {
+        let setup = setup("small", CloudUse::Forbidden);
+        if is_listed {
+            setup.ask("default").await.unwrap();
+        }
+        setup.vllm.set_gone(true);
+        let tokens = || completing(Prompt::Tokens(vec![1, 2, 3]));
+        let whole = setup.system.complete_text(tokens(), &caller()).await.err();
+        let streamed = setup.system.stream_text(tokens(), &caller()).await.err();
+        for error in [whole, streamed] {
+            let error = error.expect("no model answers").to_string();
+            assert_eq!(error, "cannot reach vllm at http://vllm: Connection refused");
+        }
+        assert_eq!(setup.ollama.completion_requests(), []);
+        let text = setup.system.complete_text(completing("hi".into()), &caller()).await.unwrap();
+        assert_eq!(text.engine, "ollama");
+    }
 }
 
 #[tokio::test(start_paused = true)]

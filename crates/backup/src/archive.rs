@@ -2,7 +2,7 @@
 //! of Hob also apply to old backups.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use hob_core::time::Moment;
 use hob_db::copy::{ExistingRows, forget_copy};
 use hob_db::{Database, DatabaseError, copy_file, count_rows, inspect, settle_file};
+use hob_process::LockFile;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tempfile::{NamedTempFile, TempDir};
@@ -66,7 +67,7 @@ pub struct OpenedBackup {
     /// By which an unfinished restore of it is recognised.
     pub(crate) name: String,
     /// Until the end of the restore.
-    _lock: File,
+    _lock: LockFile,
 }
 
 impl BackupService {
@@ -160,7 +161,11 @@ impl BackupService {
         let manifest = read_manifest(&mut archive, path)?;
         fs::create_dir_all(scratch)
             .map_err(|source| BackupError::Write { path: scratch.to_owned(), source })?;
-        let lock = lock_restores(scratch)?;
+        // Without it, two restores at once would mix two backups, and remove each other's temporary directory.
+        let lock_path = scratch.join(RESTORE_LOCK);
+        let lock = LockFile::try_take(&lock_path)
+            .map_err(|source| BackupError::Write { path: lock_path, source })?
+            .ok_or_else(|| BackupError::RestoreRuns { directory: scratch.to_owned() })?;
         remove_leftovers(scratch);
         let directory = tempfile::Builder::new()
             .prefix(RESTORE_PREFIX)
@@ -252,21 +257,6 @@ fn unread_entry(error: ZipError, path: &Path, name: &str) -> BackupError {
 /// Errors of the ZIP library itself are about the content, and so is a place that no file can have.
 fn is_of_system(error: &io::Error) -> bool {
     error.raw_os_error().is_some() && error.kind() != io::ErrorKind::InvalidInput
-}
-
-/// Without it, two restores at once would mix two backups, and remove each other's temporary directory.
-fn lock_restores(directory: &Path) -> Result<File, BackupError> {
-    let path = directory.join(RESTORE_LOCK);
-    let unwritable = |source| BackupError::Write { path: path.clone(), source };
-    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(unwritable)?;
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(BackupError::RestoreRuns { directory: directory.to_owned() }),
-        // Some file systems have no locks.
-        Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::Unsupported => {
-            Err(unwritable(error))
-        }
-        _ => Ok(file),
-    }
 }
 
 /// Removes what restores left that were stopped by a signal. The caller has the lock.

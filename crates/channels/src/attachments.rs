@@ -125,7 +125,7 @@ fn shown_name(file: &ChannelFile) -> String {
 
 /// A reason that a sender may read: no addresses, no names of models.
 fn reason(error: &AskError) -> String {
-    tracing::warn!(%error, "a file of a message cannot be read; its sender is told");
+    tracing::warn!(%error, "a file of a message cannot be read; its sender gets a message");
     match error {
         AskError::Attachment { reason, .. } => reason.clone(),
         _ => "the problem is logged for my owner".to_owned(),

@@ -310,7 +310,7 @@ impl MessageHandler for InboundHandler {
         tracing::warn!(
             channel = %message.channel,
             %error,
-            "a message is not answered; its sender is told once. 'hob doctor' checks the engines"
+            "a message is not answered; its sender gets one message that says so. 'hob doctor' checks the engines"
         );
         Ok(self.should_notify(message).then(|| note.to_owned()))
     }

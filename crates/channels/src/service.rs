@@ -1,7 +1,7 @@
 //! The service of all channels: sends, lists, reports, and answers incoming messages. Knows no configuration file, and nothing of how
 //! a question is answered.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use futures::future::join_all;
 use hob_core::{Ask, EventBus};
 use hob_db::DbResult;
+use hob_process::LockFile;
 use parking_lot::Mutex;
 
 use crate::blocking::blocking;
@@ -61,7 +62,7 @@ pub struct ChannelService {
     store: Option<Arc<dyn ChannelStore>>,
     lock_path: Option<PathBuf>,
     /// Held while this process is the one that answers.
-    lock: Mutex<Option<File>>,
+    lock: Mutex<Option<LockFile>>,
 }
 
 impl ChannelService {
@@ -177,7 +178,7 @@ impl ChannelService {
         let bare = self.direct_for(target).filter(|(name, _)| *name == target && !has_conversation);
         let Some((name, channel)) = bare else { return Ok(target.to_owned()) };
         let Err(missing) = channel.check_recipient(name, None) else { return Ok(target.to_owned()) };
-        // Nobody is approved there.
+        // WhatsApp has no approved senders.
         if name == whatsapp::CHANNEL {
             return Err(missing.explain(target));
         }
@@ -333,16 +334,16 @@ impl ChannelService {
 
 /// Whether this process may answer messages.
 enum Claim {
-    Ours(Option<File>),
+    Ours(Option<LockFile>),
     Taken,
 }
 
 /// Tries to lock the file. If that cannot be done at all, this process answers.
 fn claim(path: &Path) -> Claim {
-    let lock = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(path));
-    match lock.map(|lock| (lock.try_lock(), lock)) {
-        Ok((Err(fs::TryLockError::WouldBlock), _)) => Claim::Taken,
-        Ok((_, lock)) => Claim::Ours(Some(lock)),
+    let taken = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| LockFile::try_take(path));
+    match taken {
+        Ok(None) => Claim::Taken,
+        Ok(lock) => Claim::Ours(lock),
         Err(error) => {
             tracing::debug!(%error, "cannot check whether another Hob answers messages");
             Claim::Ours(None)

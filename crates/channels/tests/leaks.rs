@@ -5,6 +5,8 @@
 #[path = "channels/gateway/support.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
+#[path = "channels/wait.rs"]
+mod wait;
 
 use std::alloc::System;
 use std::sync::Arc;
@@ -15,7 +17,8 @@ use hob_testkit::{Gateway, GatewayScript};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::time::timeout;
 
-use support::{Echo, WAIT_LIMIT, frame, until};
+use support::{Echo, frame};
+use wait::{WAIT_LIMIT, until};
 
 /// Counted as it is taken and given back: how much of it the system keeps for the process differs by the machine.
 #[global_allocator]

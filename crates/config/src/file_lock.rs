@@ -1,10 +1,11 @@
 //! A lock for a file that several processes change, such as the configuration: of two changes at once, none is lost.
 
-use std::fs::{self, File, TryLockError};
-use std::io;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use hob_process::LockFile;
 
 use crate::write::{WriteError, create_directory};
 
@@ -17,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Held from reading the file until the changed file is written. The kernel releases it when the process ends.
 #[derive(Debug)]
 pub struct FileLock {
-    _file: File,
+    _lock: LockFile,
 }
 
 impl FileLock {
@@ -28,28 +29,23 @@ impl FileLock {
 
     /// The same, for at most so long. Blocks.
     pub fn take_within(path: &Path, patience: Duration) -> Result<Self, WriteError> {
-        let failed = |source| WriteError::Write { path: path.to_owned(), source };
-        let file = open(path)?;
+        let lock_path = lock_path(path)?;
         let began = Instant::now();
         loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(FileLock { _file: file }),
-                Err(TryLockError::WouldBlock) if began.elapsed() >= patience => {
+            match LockFile::try_take(&lock_path) {
+                Ok(Some(lock)) => return Ok(FileLock { _lock: lock }),
+                Ok(None) if began.elapsed() >= patience => {
                     return Err(WriteError::Busy { path: path.to_owned() });
                 }
-                Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
-                // Some file systems have no locks. A change is still better than none.
-                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                    return Ok(FileLock { _file: file });
-                }
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Ok(None) => thread::sleep(PAUSE),
+                Err(source) => return Err(WriteError::Write { path: lock_path, source }),
             }
         }
     }
 }
 
-/// Opens the file that is locked. It stays: the changed file itself is replaced by every change, and a lock on it would be lost.
-fn open(path: &Path) -> Result<File, WriteError> {
+/// The file that is locked, beside the changed file: every change replaces that one, and a lock on it would be lost.
+fn lock_path(path: &Path) -> Result<PathBuf, WriteError> {
     // Two links to one file have one lock.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let directory = match path.parent() {
@@ -59,13 +55,7 @@ fn open(path: &Path) -> Result<File, WriteError> {
     create_directory(directory)
         .map_err(|source| WriteError::Directory { path: directory.to_owned(), source })?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let lock = directory.join(format!(".{name}.lock"));
-    File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&lock)
-        .map_err(|source| WriteError::Write { path: lock, source })
+    Ok(directory.join(format!(".{name}.lock")))
 }
 
 #[cfg(test)]

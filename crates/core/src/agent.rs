@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::engine_error::EngineError;
 use crate::event::RunEvents;
 use crate::generate::{GenerateRequest, Generation};
+use crate::stream::{Delta, TextDelta};
 use crate::tool::{ToolResult, ToolRunner};
 
 /// What an agent may use during one run.
@@ -27,6 +28,13 @@ pub struct AgentContext {
 pub trait TextSink: Send + Sync {
     /// The next piece of the final answer's text. Waits while the receiver is busy.
     async fn text(&self, piece: &str);
+
+    /// The next piece of the answer, of any kind. A sink of text gets the text of the first answer.
+    async fn delta(&self, delta: Delta) {
+        if let Delta::Text(TextDelta { choice: 0, text, .. }) = delta {
+            self.text(&text).await;
+        }
+    }
 }
 
 /// An agent's answer and how it got there.

@@ -85,7 +85,7 @@ pub use key::{
 pub use limit::{LimitKind, LimitReached};
 pub use log_scope::{LogScope, with_request_id};
 pub use media::{FormFile, FormPart, MediaAnswer, MediaForm, MediaRequest, MediaStream, MediaTask};
-pub use message::{Content, ContentPart, Image, Message, Role, ToolCall};
+pub use message::{CalledTools, Content, ContentPart, Image, Message, Role, ToolCall};
 pub use model::{ListedModel, ModelCapabilities, ModelInfo, ModelKind, NoSuitableModel, RunningModel};
 pub use model_reason::ModelReason;
 pub use passages::{PASSAGES_BEGIN, PASSAGES_END, without_passages};

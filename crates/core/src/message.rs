@@ -1,6 +1,7 @@
 //! Messages of a conversation.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use serde_json::{Map, Value};
@@ -236,15 +237,21 @@ impl Message {
     pub fn tool_result(id: impl Into<String>, content: impl Into<Content>) -> Self {
         Message { tool_call_id: Some(id.into()), ..Message::new(Role::Tool, content) }
     }
+}
 
-    /// The name of the tool that the call `id` was for, looked up in the history before it.
-    pub fn tool_name<'a>(history: &'a [Message], id: &str) -> Option<&'a str> {
-        history
-            .iter()
-            .rev()
-            .flat_map(|message| &message.tool_calls)
-            .find(|call| call.id == id)
-            .map(|call| call.name.as_str())
+/// The names of the tools that a conversation has called so far, by the ids of the calls.
+#[derive(Debug, Default)]
+pub struct CalledTools<'a>(HashMap<&'a str, &'a str>);
+
+impl<'a> CalledTools<'a> {
+    /// Adds the calls of the next message. An id that occurs again means the later message, and the first call in it.
+    pub fn add(&mut self, message: &'a Message) {
+        self.0.extend(message.tool_calls.iter().rev().map(|call| (call.id.as_str(), call.name.as_str())));
+    }
+
+    /// The tool that the call `id` was for.
+    pub fn name(&self, id: &str) -> Option<&'a str> {
+        self.0.get(id).copied()
     }
 }
 
@@ -308,9 +315,15 @@ mod tests {
 
     #[test]
     fn a_tool_answer_finds_the_name_of_its_call() {
-        let call = ToolCall { id: "c1".into(), name: "weather".into(), arguments: "{}".into() };
-        let history = vec![Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") }];
-        assert_eq!(Message::tool_name(&history, "c1"), Some("weather"));
-        assert_eq!(Message::tool_name(&history, "c2"), None);
+        let call =
+            |id: &str, name: &str| ToolCall { id: id.into(), name: name.into(), arguments: "{}".into() };
+        let calling = |tool_calls| Message { tool_calls, ..Message::new(Role::Assistant, "") };
+        let first = calling(vec![call("c1", "weather"), call("c2", "now")]);
+        let second = calling(vec![call("c2", "mail"), call("c2", "news")]);
+        let mut called = CalledTools::default();
+        called.add(&first);
+        assert_eq!(["c1", "c2", "c3"].map(|id| called.name(id)), [Some("weather"), Some("now"), None]);
+        called.add(&second);
+        assert_eq!(["c1", "c2", "c3"].map(|id| called.name(id)), [Some("weather"), Some("mail"), None]);
     }
 }

@@ -3,8 +3,6 @@
 //!
 //! Every call blocks, so asynchronous callers use [`spawn_blocking`].
 
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
-
 mod batch_writer;
 mod blocking;
 mod change_watch;

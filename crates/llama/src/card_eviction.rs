@@ -84,20 +84,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::fixtures::card;
     use crate::load_queue::Turn;
 
     const SECOND: Duration = Duration::from_secs(1);
-
-    fn card(name: &str, free: u64) -> Card {
-        let device = ComputeDevice {
-            name: name.to_owned(),
-            description: "a card".to_owned(),
-            backend: "CUDA".to_owned(),
-            memory_total: 100,
-            memory_free: free,
-        };
-        Card { index: 0, device }
-    }
 
     fn share(device: &str, bytes: u64) -> DeviceShare {
         DeviceShare { device: device.to_owned(), layers: 1, bytes }
@@ -133,7 +123,7 @@ mod tests {
         /// The models that leave for one that needs this much of the first card.
         fn leaving(&self, needed: u64, after: Duration) -> Option<Room> {
             let fits = |cards: &[Card]| cards[0].device.memory_free >= needed;
-            make_card_room(&[card("CUDA0", 100)], &self.residents(), self.start + after, fits)
+            make_card_room(&[card(0, 100, 100)], &self.residents(), self.start + after, fits)
         }
     }
 
@@ -177,10 +167,10 @@ mod tests {
 
     #[test]
     fn memory_is_counted_on_the_card_that_has_it() {
-        let cards = [card("CUDA0", 50), card("CUDA1", 60)];
+        let cards = [card(0, 50, 100), card(1, 60, 100)];
         let shares = [share("CUDA1", 20), share("CUDA1", 30), share("CUDA2", 40)];
-        assert_eq!(beside(&cards, shares.iter()), [card("CUDA0", 50), card("CUDA1", 10)]);
-        assert_eq!(without(&cards, shares.iter()), [card("CUDA0", 50), card("CUDA1", 100)]);
+        assert_eq!(beside(&cards, shares.iter()), [card(0, 50, 100), card(1, 10, 100)]);
+        assert_eq!(without(&cards, shares.iter()), [card(0, 50, 100), card(1, 100, 100)]);
         assert_eq!(
             growth(&[share("CUDA0", 5), share("CUDA1", 9)], &[share("CUDA0", 7), share("CUDA1", 9)]),
             [share("CUDA0", 2)]

@@ -145,19 +145,7 @@ pub(crate) fn is_out_of_memory(errors: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const GB: u64 = 1 << 30;
-
-    fn card(index: usize, free: u64, total: u64) -> Card {
-        let device = ComputeDevice {
-            name: format!("CUDA{index}"),
-            description: "a card".to_owned(),
-            backend: "CUDA".to_owned(),
-            memory_total: total,
-            memory_free: free,
-        };
-        Card { index, device }
-    }
+    use crate::fixtures::{GB, card};
 
     #[test]
     fn every_card_needs_room_for_its_part_beside_its_reserve() {

@@ -145,28 +145,16 @@ fn normalised(vector: &[f32]) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use hob_models::ModelDirectory;
-    use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
-    use tempfile::TempDir;
+    use hob_testkit::gguf::MetadataValue;
 
     use super::*;
-    use crate::options::{GpuLayers, LlamaOptions};
+    use crate::fixtures::{changed_model, on_processor};
+    use crate::options::LlamaOptions;
 
     #[test]
     fn a_model_that_embeds_has_its_memory_of_a_card_when_it_is_loaded() {
-        let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
-        let dir = TempDir::new().expect("a directory");
-        let pooling = [("llama.pooling_type", MetadataValue::Number(1))];
-        copy_with_metadata(Path::new(&file), &dir.path().join("model.gguf"), &pooling).expect("a copy");
-        let stored = ModelDirectory::new(dir.path()).find("model").expect("a list").expect("the model");
-        let options = LlamaOptions {
-            context: Some(64),
-            threads: 1,
-            gpu_layers: GpuLayers::Count(0),
-            ..LlamaOptions::new(dir.path())
-        };
+        let (_dir, stored) = changed_model(&[("llama.pooling_type", MetadataValue::Number(1))]);
+        let options = LlamaOptions { context: Some(64), ..on_processor() };
         let mut loaded = LoadedModel::load_file(&stored, &stored.path, &options).expect("a model");
         assert!(!Embedder::new(&loaded).expect("an embedder").has_context());
         loaded.offload.layers = 31;

@@ -19,6 +19,8 @@ mod embed;
 mod embedding_input;
 mod engine;
 mod error;
+#[cfg(test)]
+mod fixtures;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod grammar;

@@ -201,20 +201,12 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use hob_core::ComputeDevice;
-
     use super::*;
+    use crate::fixtures::{GB, card};
 
     #[test]
     fn models_are_loaded_onto_cards_one_after_the_other() {
-        let device = ComputeDevice {
-            name: "CUDA0".to_owned(),
-            description: "a card".to_owned(),
-            backend: "CUDA".to_owned(),
-            memory_total: 8 << 30,
-            memory_free: 8 << 30,
-        };
-        let cards = [Card { index: 0, device }];
+        let cards = [card(0, 8 * GB, 8 * GB)];
         let (sender, order) = mpsc::channel();
         let first = loading_turn(&cards);
         // The processor has no turns.

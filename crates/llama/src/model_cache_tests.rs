@@ -1,12 +1,10 @@
 //! The models in memory when a thread cannot start, or takes long to end, and on graphics cards that this machine need not have.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
-
-use hob_core::ComputeDevice;
 
 use super::*;
 use crate::batching::GrowthNeed;
+use crate::fixtures::{self, GB, RESERVE, model_file};
 use crate::model_memory::MemoryParts;
 use crate::model_thread::ThreadOwner;
 
@@ -67,21 +65,9 @@ async fn a_model_is_loaded_after_all_that_were_removed_have_freed_their_memory()
     assert_eq!(*WAITED_FOR.lock(), [0, 1, 2]);
 }
 
-const GB: u64 = 1 << 30;
-
-/// What stays free of a card of 8 GB.
-const RESERVE: u64 = GB / 2;
-
-/// A card with so much free memory.
+/// A card of 8 GB with so much free memory.
 fn card(free: u64) -> Card {
-    let device = ComputeDevice {
-        name: "CUDA0".to_owned(),
-        description: "a card".to_owned(),
-        backend: "CUDA".to_owned(),
-        memory_total: 8 * GB,
-        memory_free: free,
-    };
-    Card { index: 0, device }
+    fixtures::card(0, free, 8 * GB)
 }
 
 /// A cache with the model of the tests under these names. Its models get no threads that load them: a test says when they are loaded,
@@ -90,10 +76,9 @@ fn cache_with_card(
     names: &[&str],
     cards: fn(GpuLayers) -> Vec<Card>,
 ) -> (tempfile::TempDir, Arc<ModelCache>) {
-    let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
     let dir = tempfile::TempDir::new().expect("a directory");
     for name in names {
-        std::fs::copy(Path::new(&file), dir.path().join(format!("{name}.gguf"))).expect("a copy");
+        std::fs::copy(model_file(), dir.path().join(format!("{name}.gguf"))).expect("a copy");
     }
     let options = LlamaOptions { context: Some(1024), parallel: Some(1), ..LlamaOptions::new(dir.path()) };
     let mut cache = ModelCache::new(LlamaOptions { memory_budget: 8 * GB, ..options });

@@ -1,14 +1,10 @@
 //! The estimates compared with what llama.cpp allocates, with a real model.
 
-use std::path::Path;
-
-use hob_core::ComputeDevice;
-use hob_models::{ContextPlan, KvPrecision, ModelDirectory, StoredModel};
-use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
-use tempfile::TempDir;
+use hob_models::{ContextPlan, KvPrecision};
+use hob_testkit::gguf::MetadataValue;
 
 use super::*;
-use crate::cards::Card;
+use crate::fixtures::{GB, card, changed_model, on_processor, stored_model};
 use crate::loading::LoadPlan;
 use crate::log;
 use crate::offload::{LayerSizes, Offload};
@@ -22,48 +18,18 @@ fn close_to_range(estimate: u64, least: u64, most: u64) -> bool {
     (least..=most).contains(&estimate) || close(estimate, least) || close(estimate, most)
 }
 
-/// The model of the tests with other metadata.
-fn stored(entries: &[(&str, MetadataValue<'_>)]) -> (TempDir, StoredModel) {
-    let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
-    let dir = TempDir::new().expect("a directory");
-    copy_with_metadata(Path::new(&file), &dir.path().join("model.gguf"), entries).expect("a copy");
-    let stored = ModelDirectory::new(dir.path()).find("model").expect("a list").expect("the model");
-    (dir, stored)
-}
-
-/// A card with room for everything.
-fn card() -> Card {
-    let device = ComputeDevice {
-        name: "CUDA0".to_owned(),
-        description: "a card".to_owned(),
-        backend: "CUDA".to_owned(),
-        memory_total: 80 << 30,
-        memory_free: 80 << 30,
-    };
-    Card { index: 0, device }
-}
-
-fn on_processor() -> LlamaOptions {
-    LlamaOptions {
-        context: Some(4096),
-        parallel: Some(2),
-        threads: 1,
-        gpu_layers: GpuLayers::Count(0),
-        ..LlamaOptions::new("")
-    }
-}
-
 #[test]
 fn a_model_that_embeds_is_planned_with_the_context_that_it_gets() {
-    let (_dir, stored) = stored(&[("llama.pooling_type", MetadataValue::Number(1))]);
+    let (_dir, stored) = changed_model(&[("llama.pooling_type", MetadataValue::Number(1))]);
     // The cache of vectors has 16 bits in any case.
-    let options = LlamaOptions { kv: KvPrecision::Q8, ..on_processor() };
+    let options =
+        LlamaOptions { context: Some(4096), parallel: Some(2), kv: KvPrecision::Q8, ..on_processor() };
     let loaded = LoadedModel::load_file(&stored, &stored.path, &options).expect("a model");
     let (context, said) = log::listen(|| loaded.embedding_context().map(drop));
     context.expect("a context");
     let real = said.buffers;
     let on_card = LlamaOptions { gpu_layers: GpuLayers::Auto, ..options };
-    let plan = LoadPlan::on(vec![card()], &stored, &on_card).expect("a plan");
+    let plan = LoadPlan::on(vec![card(0, 80 * GB, 80 * GB)], &stored, &on_card).expect("a plan");
     let estimate = loaded.memory(loaded.first_cells()).expect("an estimate");
     for estimate in [plan.footprint.at_start, estimate] {
         let what = format!("{estimate:?}, {real:?}");
@@ -80,8 +46,9 @@ fn a_model_that_embeds_is_planned_with_the_context_that_it_gets() {
 
 #[test]
 fn the_context_for_vectors_beside_answers_is_counted_where_it_is() {
-    let (_dir, stored) = stored(&[]);
-    let mut loaded = LoadedModel::load_file(&stored, &stored.path, &on_processor()).expect("a model");
+    let stored = stored_model();
+    let options = LlamaOptions { context: Some(4096), parallel: Some(2), ..on_processor() };
+    let mut loaded = LoadedModel::load_file(&stored, &stored.path, &options).expect("a model");
     let second = loaded.second_context().expect("an estimate");
     let second = second.kv_cache + second.compute;
     // What the context adds to the main memory and to the cards.
@@ -96,13 +63,13 @@ fn the_context_for_vectors_beside_answers_is_counted_where_it_is() {
     };
     assert_eq!(added(&loaded), (second, 0));
     let sizes = LayerSizes { layers: 30, layer: 1 << 20, output: 1 << 20, buffers: 1 << 20 };
-    loaded.offload = Offload::plan(&sizes, &[card()], GpuLayers::Auto);
+    loaded.offload = Offload::plan(&sizes, &[card(0, 80 * GB, 80 * GB)], GpuLayers::Auto);
     assert_eq!(added(&loaded), (0, second));
 }
 
 #[test]
 fn the_estimates_are_what_llama_cpp_allocates() {
-    let (_dir, stored) = stored(&[]);
+    let stored = stored_model();
     let file = stored.path.as_path();
     for (kv, slots, cells) in [
         (KvPrecision::F16, 1, 1024),
@@ -111,13 +78,7 @@ fn the_estimates_are_what_llama_cpp_allocates() {
         (KvPrecision::Q8, 8, 4096),
         (KvPrecision::F16, 64, 32_768),
     ] {
-        let options = LlamaOptions {
-            kv,
-            parallel: Some(slots),
-            threads: 1,
-            gpu_layers: GpuLayers::Count(0),
-            ..LlamaOptions::new("")
-        };
+        let options = LlamaOptions { kv, parallel: Some(slots), ..on_processor() };
         let (loaded, weights) = log::listen(|| LoadedModel::load_file(&stored, file, &options));
         let loaded = loaded.expect("a model");
         let (context, said) = log::listen(|| loaded.writing_context(cells).map(drop));

@@ -203,12 +203,8 @@ impl ModelThread {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use hob_models::ModelDirectory;
-
     use super::*;
-    use crate::options::GpuLayers;
+    use crate::fixtures::{on_processor, stored_model};
 
     /// Counts the models that were loaded.
     #[derive(Default)]
@@ -232,20 +228,10 @@ mod tests {
 
     #[test]
     fn a_model_that_was_removed_before_its_turn_is_not_loaded() {
-        let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
-        let file = Path::new(&file);
-        let directory = file.parent().expect("a directory");
-        let id = file.file_stem().and_then(|stem| stem.to_str()).expect("a name");
-        let stored = ModelDirectory::new(directory).find(id).expect("a list").expect("the model");
+        let stored = stored_model();
         let counter = Arc::new(LoadCounter::default());
         let load = |state: watch::Sender<Loading>| {
-            let options = LlamaOptions {
-                context: Some(256),
-                threads: 1,
-                gpu_layers: GpuLayers::Count(0),
-                keep_alive: Duration::ZERO,
-                ..LlamaOptions::new(directory)
-            };
+            let options = LlamaOptions { context: Some(256), keep_alive: Duration::ZERO, ..on_processor() };
             let thread = ModelThread {
                 owner: Arc::<LoadCounter>::downgrade(&counter),
                 options,

@@ -160,27 +160,13 @@ fn layer_count(named: Option<u64>) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::ComputeDevice;
-
     use super::*;
+    use crate::fixtures::{GB, card};
 
     #[test]
     fn an_impossible_number_of_layers_is_not_planned_with() {
         let counts = [None, Some(32), Some(4097), Some(u64::from(u32::MAX)), Some(u64::MAX)];
         assert_eq!(counts.map(layer_count), [0, 32, 0, 0, 0]);
-    }
-
-    const GB: u64 = 1 << 30;
-
-    fn card(index: usize, free: u64, total: u64) -> Card {
-        let device = ComputeDevice {
-            name: format!("CUDA{index}"),
-            description: "a card".to_owned(),
-            backend: "CUDA".to_owned(),
-            memory_total: total,
-            memory_free: free,
-        };
-        Card { index, device }
     }
 
     /// 32 layers of 128 MiB, an output of 512 MiB, buffers of 256 MiB.

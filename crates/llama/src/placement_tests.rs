@@ -1,45 +1,17 @@
 //! Where models go on graphics cards, with the header of a real model.
 
-use std::path::Path;
 use std::time::Duration;
 
-use hob_core::{ComputeDevice, DeviceShare};
-use hob_models::ModelDirectory;
-use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
-use tempfile::TempDir;
+use hob_core::DeviceShare;
+use hob_testkit::gguf::MetadataValue;
 
 use super::*;
+use crate::fixtures::{GB, RESERVE, card, changed_model, stored_model};
 use crate::load_queue::Turn;
 use crate::options::GpuLayers;
 
-const GB: u64 = 1 << 30;
-
-/// What stays free of a card of 8 GB.
-const RESERVE: u64 = GB / 2;
-
 /// Long after the residents were used.
 const LATER: Duration = Duration::from_secs(60);
-
-/// A card with so many bytes for models.
-fn card(room: u64) -> Card {
-    let device = ComputeDevice {
-        name: "CUDA0".to_owned(),
-        description: "a card".to_owned(),
-        backend: "CUDA".to_owned(),
-        memory_total: 8 * GB,
-        memory_free: RESERVE + room,
-    };
-    Card { index: 0, device }
-}
-
-/// The model of the tests, as one that writes or as one that embeds.
-fn stored(entries: &[(&str, MetadataValue<'_>)]) -> (TempDir, StoredModel) {
-    let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
-    let dir = TempDir::new().expect("a directory");
-    copy_with_metadata(Path::new(&file), &dir.path().join("new.gguf"), entries).expect("a copy");
-    let stored = ModelDirectory::new(dir.path()).find("new").expect("a list").expect("the model");
-    (dir, stored)
-}
 
 /// The size of the model does not depend on the room for it.
 fn options(gpu_layers: GpuLayers) -> LlamaOptions {
@@ -54,7 +26,7 @@ fn options(gpu_layers: GpuLayers) -> LlamaOptions {
 
 /// The parts of the model if a card has room for all of it.
 fn whole(stored: &StoredModel, options: &LlamaOptions) -> MemoryParts {
-    LoadPlan::on(vec![card(7 * GB)], stored, options).expect("a header").at_start()
+    LoadPlan::on(vec![card(0, RESERVE + 7 * GB, 8 * GB)], stored, options).expect("a header").at_start()
 }
 
 /// Models in memory: their users, and their bytes of the main memory and of the card.
@@ -90,7 +62,7 @@ impl Residents {
 
     /// How the model gets its memory on a card with so many bytes for all models.
     fn place(&self, stored: &StoredModel, options: &LlamaOptions, room: u64) -> (Room, MemoryParts) {
-        let model = WaitingModel { stored: stored.clone(), cards: vec![card(room)] };
+        let model = WaitingModel { stored: stored.clone(), cards: vec![card(0, RESERVE + room, 8 * GB)] };
         let group = Group { id: "new".to_owned(), model, bytes: 0, waiters: vec![()] };
         find_room(&group, &self.list(), options, self.start + LATER)
     }
@@ -106,7 +78,7 @@ fn layers(memory: &MemoryParts) -> u32 {
 
 #[test]
 fn an_idle_model_leaves_the_card_if_all_layers_of_the_new_one_fit_then() {
-    let (_dir, stored) = stored(&[]);
+    let stored = stored_model();
     let options = options(GpuLayers::Auto);
     let whole = whole(&stored, &options);
     let (size, all) = (whole.on_cards(), layers(&whole));
@@ -127,7 +99,7 @@ fn an_idle_model_leaves_the_card_if_all_layers_of_the_new_one_fit_then() {
 
 #[test]
 fn an_idle_model_leaves_the_card_for_the_layers_that_the_settings_ask_for() {
-    let (_dir, stored) = stored(&[]);
+    let stored = stored_model();
     let options = options(GpuLayers::Count(10));
     let wanted = whole(&stored, &options);
     assert_eq!(layers(&wanted), 10);
@@ -140,7 +112,7 @@ fn an_idle_model_leaves_the_card_for_the_layers_that_the_settings_ask_for() {
 
 #[test]
 fn a_model_that_embeds_unloads_none_that_writes() {
-    let (_dir, stored) = stored(&[("llama.pooling_type", MetadataValue::Number(1))]);
+    let (_dir, stored) = changed_model(&[("llama.pooling_type", MetadataValue::Number(1))]);
     let options = options(GpuLayers::Auto);
     let size = whole(&stored, &options).on_cards();
     let idle = Residents::new(&[("old", 0, 0, size)]);
@@ -150,7 +122,7 @@ fn a_model_that_embeds_unloads_none_that_writes() {
 
 #[test]
 fn the_main_memory_is_only_for_what_the_card_does_not_hold() {
-    let (_dir, stored) = stored(&[]);
+    let stored = stored_model();
     let whole = whole(&stored, &options(GpuLayers::Auto));
     let size = whole.on_cards();
     // The model would need more than the limit without the card.

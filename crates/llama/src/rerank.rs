@@ -85,30 +85,15 @@ pub(crate) fn ranking(model: &str, vectors: &[Vec<f32>], prompt_tokens: u64) -> 
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use hob_models::ModelDirectory;
-    use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
-    use tempfile::TempDir;
+    use hob_testkit::gguf::MetadataValue;
 
     use super::*;
-    use crate::options::{GpuLayers, LlamaOptions};
-
-    /// The model of the tests with other metadata.
-    fn load(entries: &[(&str, MetadataValue<'_>)]) -> (TempDir, LoadedModel) {
-        let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
-        let dir = TempDir::new().expect("a directory");
-        copy_with_metadata(Path::new(&file), &dir.path().join("model.gguf"), entries).expect("a copy");
-        let stored = ModelDirectory::new(dir.path()).find("model").expect("a list").expect("the model");
-        let options =
-            LlamaOptions { threads: 1, gpu_layers: GpuLayers::Count(0), ..LlamaOptions::new(dir.path()) };
-        let loaded = LoadedModel::load_file(&stored, &stored.path, &options).expect("a model");
-        (dir, loaded)
-    }
+    use crate::fixtures::{changed_model, on_processor, stored_model};
 
     #[test]
     fn marks_change_no_token_of_usual_texts() {
-        let (_dir, loaded) = load(&[]);
+        let stored = stored_model();
+        let loaded = LoadedModel::load_file(&stored, &stored.path, &on_processor()).expect("a model");
         let prompt =
             |text: &str| format!("<|im_start|>user\n{text}<|im_end|>\n<|im_start|>\n {text}<|im_end|>\n");
         for text in ["> a quote", "Is 1 <", "> 1 <", "[x](y) | <b>", "if (a<b) {", "é ><", "user_name.x-y"] {
@@ -128,7 +113,8 @@ mod tests {
             ("llama.pooling_type", MetadataValue::Number(4)),
             ("tokenizer.chat_template.rerank", MetadataValue::Text(template)),
         ];
-        let (_dir, loaded) = load(&entries);
+        let (_dir, stored) = changed_model(&entries);
+        let loaded = LoadedModel::load_file(&stored, &stored.path, &on_processor()).expect("a model");
         let control = |text: &str| match loaded.tokens(text, false)[..] {
             [token] => token,
             ref other => panic!("{text} is {other:?}"),

@@ -15,7 +15,8 @@ use hob_core::EngineError;
 use hob_models::tuned::{
     KeepTuned, MeasuredForm, QualityCost, TuneReport, clear, tuned_form, unfinished_form,
 };
-use hob_models::{GgufHeader, ModelLock, StoredModel};
+use hob_models::{GgufHeader, StoredModel, try_lock_model};
+use hob_process::LockFile;
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
@@ -68,7 +69,7 @@ struct Tuning<'a> {
     /// The temporary directory. A file could be created again after its deletion.
     directory: PathBuf,
     /// Excludes other processes.
-    _lock: ModelLock,
+    _lock: LockFile,
 }
 
 impl<'a> Tuning<'a> {
@@ -90,7 +91,7 @@ impl<'a> Tuning<'a> {
         if let Some(dir) = target.parent() {
             fs::create_dir_all(dir).map_err(|error| failed(stored, "cannot create a directory", &error))?;
         }
-        let lock = ModelLock::try_take(&options.models_dir, &stored.id)
+        let lock = try_lock_model(&options.models_dir, &stored.id)
             .map_err(|error| failed(stored, "cannot lock it", &error))?
             .ok_or_else(|| failed(stored, "it is busy", &"another process pulls, tunes or deletes it"))?;
         let directory = unfinished_form(&stored.path)

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::catalogue;
 use crate::gguf::{GgufHeader, MemoryNeeds};
-use crate::lock::ModelLock;
+use crate::lock::try_lock_model;
 use crate::names::{self, Shard};
 use crate::projector::{self, NameFit, StoredProjector};
 use crate::tuned::{clear, tuned_form, unchanged_note, unfinished_form};
@@ -136,7 +136,7 @@ impl ModelDirectory {
         if self.files_of(id)?.is_empty() {
             return Err(not_found());
         }
-        let lock = ModelLock::try_take(&self.dir, id).map_err(|source| self.error("locked", source))?;
+        let lock = try_lock_model(&self.dir, id).map_err(|source| self.error("locked", source))?;
         let _lock = lock.ok_or_else(|| ModelDirectoryError::Busy { id: id.to_owned() })?;
         let doomed = self.files_of(id)?;
         // Files of an interrupted tuning. A failure is ignored.

@@ -23,7 +23,7 @@ pub use catalogue::{CatalogueEntry, catalogue};
 pub use directory::{ModelDirectory, ModelDirectoryError, StoredModel, find_by_name};
 pub use fit::{ContextPlan, ContextWish, MAX_SLOTS, MachineRoom, MachineSpeed, ModelFootprint};
 pub use gguf::{ContextShape, GgufError, GgufHeader, KvPrecision, MemoryEstimate, MemoryNeeds};
-pub use lock::ModelLock;
+pub use lock::try_lock_model;
 pub use projector::StoredProjector;
 pub use pull::{DownloadProgress, DownloadProgressFn, DownloadStep, PullError, PullOptions, PullSpec, pull};
 pub use service::{DownloadStream, ModelOffer, ModelService};

@@ -1,11 +1,12 @@
 //! Child processes: a child ends together with everything it started, its output is read, its environment contains only what it
 //! needs, and one that should always run is restarted. Knows nothing of what is started, or why. Also the processor and the memory
-//! that this process and its children have.
+//! that this process and its children have, and locks between processes.
 
 mod bounded;
 mod child;
 mod environment;
 mod group;
+mod lock_file;
 mod machine;
 mod output;
 mod supervisor;
@@ -14,6 +15,7 @@ pub use bounded::{BoundedOutput, bounded_output};
 pub use child::{ChildProcess, ChildStartError, StopTimeouts};
 pub use environment::{Need, command, std_command};
 pub use group::ProcessGroup;
+pub use lock_file::LockFile;
 pub use machine::{MachineResources, machine_resources};
 pub use output::{OutputTail, drain};
 pub use supervisor::{Supervised, supervise};

@@ -1,5 +1,6 @@
-//! Watches the memory of a process and its descendants, where the kernel limits each process alone, and the number of their files,
-//! where a file system has a size only: an empty file has none, and takes memory of the kernel.
+//! Watches the memory of a process and its descendants, where the kernel limits each process alone. What their sockets hold belongs to
+//! no process, so it is estimated from their number. Watches the number of files too, where a file system has a size only: an empty
+//! file has none, and takes memory of the kernel.
 
 use std::time::Duration;
 
@@ -11,6 +12,12 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// More than a sandbox allows.
 const MAX_PROCESSES: usize = 1_024;
+
+/// What a socket can hold: its buffers have this size on most machines, and a program in the sandbox cannot change it.
+const SOCKET_BYTES: u64 = 208 << 10;
+
+/// The same for a TCP socket, whose buffers grow.
+const TCP_SOCKET_BYTES: u64 = 1 << 20;
 
 /// Where a program can create files.
 const SCRATCH: [&str; 2] = ["/tmp", "/dev/shm"];
@@ -32,7 +39,7 @@ pub async fn watch(ancestor: u32, limits: SandboxLimits) -> ExitReason {
 fn exceeded(ancestor: u32, limits: SandboxLimits) -> Option<ExitReason> {
     let family = family(ancestor);
     // Shared pages are counted once.
-    if family.iter().map(|pid| own(*pid)).sum::<u64>() > limits.memory {
+    if family.iter().map(|pid| own(*pid)).sum::<u64>() + in_sockets(&family) > limits.memory {
         return Some(ExitReason::TooMuchMemory);
     }
     let files: u64 = SCRATCH.iter().map(|scratch| files_in(scratch, &family)).sum();
@@ -86,6 +93,29 @@ fn own(pid: u32) -> u64 {
     kilobytes.unwrap_or(0) * 1_024
 }
 
+/// What the sockets of the network namespace inside can hold.
+fn in_sockets(family: &[u32]) -> u64 {
+    let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+    let outside = namespace("self");
+    let inside = family.iter().find(|pid| {
+        let found = namespace(&pid.to_string());
+        found.is_some() && found != outside
+    });
+    let counts = inside.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/net/sockstat")).ok());
+    counts.map_or(0, |counts| socket_bytes(&counts))
+}
+
+/// The sockets that the file `sockstat` of the kernel counts.
+fn socket_bytes(counts: &str) -> u64 {
+    let number_after = |label: &str| {
+        let line = counts.lines().find_map(|line| line.strip_prefix(label))?;
+        line.split(' ').next()?.parse::<u64>().ok()
+    };
+    let all = number_after("sockets: used ").unwrap_or(0);
+    let tcp = number_after("TCP: inuse ").unwrap_or(0);
+    all * SOCKET_BYTES + tcp * TCP_SOCKET_BYTES
+}
+
 /// Every thread has a list of its child processes.
 fn children(pid: u32) -> Vec<u32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -95,4 +125,17 @@ fn children(pid: u32) -> Vec<u32> {
             list.split(' ').filter_map(|number| number.trim().parse().ok()).collect::<Vec<u32>>()
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_count_with_what_they_can_hold() {
+        let counts = "sockets: used 19\nTCP: inuse 2 orphan 0 tw 0 alloc 1 mem 91\nUDP: inuse 0 mem 0\n";
+        assert_eq!(socket_bytes(counts), 19 * SOCKET_BYTES + 2 * TCP_SOCKET_BYTES);
+        assert_eq!(socket_bytes("sockets: used many\n"), 0);
+        assert_eq!(socket_bytes(""), 0);
+    }
 }

@@ -73,12 +73,18 @@ const DENIED: [Syscall; 50] = [
 const MMAP: Syscall = ("mmap", 9, 222);
 const SOCKET: Syscall = ("socket", 41, 198);
 const SOCKETPAIR: Syscall = ("socketpair", 53, 199);
+const SETSOCKOPT: Syscall = ("setsockopt", 54, 208);
 
 /// `MAP_SHARED` with `MAP_ANONYMOUS`.
 const SHARED_ANONYMOUS: u32 = 0x01 | 0x20;
 
 /// `AF_UNIX`, `AF_INET`, `AF_INET6` and `AF_NETLINK`, which stay inside the network namespace of the sandbox.
 const FAMILIES: [u32; 4] = [1, 2, 10, 16];
+
+/// `SOL_SOCKET`, and its options `SO_SNDBUF`, `SO_RCVBUF`, `SO_SNDBUFFORCE` and `SO_RCVBUFFORCE`. The limit on memory counts a buffer
+/// of the usual size for each socket.
+const OF_ALL_SOCKETS: u32 = 1;
+const BUFFER_SIZES: [u32; 4] = [7, 8, 32, 33];
 
 /// Numbers from here on are those of x32, another set of calls of the same processor.
 const X32: u32 = 0x4000_0000;
@@ -87,6 +93,8 @@ const X32: u32 = 0x4000_0000;
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const FIRST_ARGUMENT: u32 = 16;
+const SECOND_ARGUMENT: u32 = 24;
+const THIRD_ARGUMENT: u32 = 32;
 const FOURTH_ARGUMENT: u32 = 40;
 
 // Codes of instructions: load a word, and with a constant, jump if equal, jump if not less, return.
@@ -172,6 +180,19 @@ fn program(table: SyscallTable) -> Vec<Instruction> {
         result(REFUSE),
         result(ALLOW),
     ]);
+    let [send, receive, force_send, force_receive] = BUFFER_SIZES;
+    program.extend([
+        jump(JUMP_EQUAL, table.number(SETSOCKOPT), 0, 9),
+        load(SECOND_ARGUMENT),
+        jump(JUMP_EQUAL, OF_ALL_SOCKETS, 0, 6),
+        load(THIRD_ARGUMENT),
+        jump(JUMP_EQUAL, send, 3, 0),
+        jump(JUMP_EQUAL, receive, 2, 0),
+        jump(JUMP_EQUAL, force_send, 1, 0),
+        jump(JUMP_EQUAL, force_receive, 0, 1),
+        result(REFUSE),
+        result(ALLOW),
+    ]);
     let [unix, inet, inet6, netlink] = FAMILIES;
     program.extend([
         jump(JUMP_EQUAL, table.number(SOCKET), 1, 0),
@@ -247,7 +268,7 @@ mod tests {
             let program = program(table);
             let numbers: BTreeSet<u32> = DENIED.into_iter().map(|call| table.number(call)).collect();
             assert_eq!(numbers.len(), DENIED.len(), "{table:?}: two calls have one number");
-            for call in [MMAP, SOCKET, SOCKETPAIR] {
+            for call in [MMAP, SOCKET, SOCKETPAIR, SETSOCKOPT] {
                 assert!(!numbers.contains(&table.number(call)), "{table:?} {call:?}");
             }
             for call in DENIED {

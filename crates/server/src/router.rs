@@ -12,8 +12,8 @@ use hob_config::ServerConfig;
 
 use crate::access_log::AccessLogWriter;
 use crate::admin::{
-    agents, audit, calls, channel_details, channel_senders, channels, documents, embedded_engine, events,
-    feedback, folders, health, keys, memory, metrics, model_files, openapi, savings, settings, tasks, usage,
+    agents, audit, calls, channels, embedded_engine, events, feedback, health, keys, memory, metrics,
+    model_files, openapi, savings, settings, tasks, usage,
 };
 use crate::anthropic::{self, messages};
 use crate::chats::{assistants, saved, turns};
@@ -76,20 +76,20 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/v1/channels", Owner, get(channels::list)),
         ("/v1/channels/send", Owner, post(channels::send)),
         ("/v1/channels/status", Owner, get(channels::status)),
-        ("/v1/channels/details", Owner, get(channel_details::details)),
-        ("/v1/channels/messages", Owner, get(channel_details::messages)),
-        ("/v1/channels/approve", Owner, post(channel_senders::approve)),
-        ("/v1/channels/whatsapp", Owner, channel_details::whatsapp()),
+        ("/v1/channels/details", Owner, get(channels::details::details)),
+        ("/v1/channels/messages", Owner, get(channels::details::messages)),
+        ("/v1/channels/approve", Owner, post(channels::senders::approve)),
+        ("/v1/channels/whatsapp", Owner, channels::details::whatsapp()),
         ("/v1/memory/search", Memory, post(memory::search)),
         ("/v1/memory/stats", Memory, get(memory::stats)),
-        ("/v1/memory/collections", Memory, get(documents::collections)),
-        ("/v1/memory/collections/{name}", Owner, delete(documents::forget_collection)),
-        ("/v1/memory/documents", Memory, get(documents::list).post(documents::upload)),
-        ("/v1/memory/skipped", Memory, get(documents::skipped)),
-        ("/v1/memory/jobs", Memory, get(documents::jobs)),
-        ("/v1/memory/forget", Owner, post(documents::forget)),
-        ("/v1/memory/folders", Owner, get(folders::list).post(folders::add)),
-        ("/v1/memory/folders/{id}", Owner, patch(folders::patch).delete(folders::delete)),
+        ("/v1/memory/collections", Memory, get(memory::documents::collections)),
+        ("/v1/memory/collections/{name}", Owner, delete(memory::documents::forget_collection)),
+        ("/v1/memory/documents", Memory, get(memory::documents::list).post(memory::documents::upload)),
+        ("/v1/memory/skipped", Memory, get(memory::documents::skipped)),
+        ("/v1/memory/jobs", Memory, get(memory::documents::jobs)),
+        ("/v1/memory/forget", Owner, post(memory::documents::forget)),
+        ("/v1/memory/folders", Owner, get(memory::folders::list).post(memory::folders::add)),
+        ("/v1/memory/folders/{id}", Owner, patch(memory::folders::patch).delete(memory::folders::delete)),
         ("/v1/tasks", Own, get(tasks::list).post(tasks::create)),
         ("/v1/tasks/preview", Own, post(tasks::preview)),
         ("/v1/tasks/{id}", Own, get(tasks::show).delete(tasks::delete)),

@@ -22,8 +22,6 @@
 //!
 //! Knows nothing of `config.toml`, particular engines or agents, HTTP serving or the terminal. It takes [`TelemetryOptions`].
 
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
-
 mod call_page;
 mod call_record;
 pub mod energy;

@@ -1,12 +1,13 @@
 //! Several processes on one file, and one that is killed. The test program starts itself as the other processes.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{FinishReason, RequestSource, Usage};
 use hob_db::Database;
+use hob_testkit::test_process;
 
 use crate::inference::{Inference, InferenceEnd, InferenceLog};
 use crate::savings::Prices;
@@ -50,13 +51,7 @@ fn telemetry(path: &Path) -> SqliteTelemetryStore {
 
 /// Runs one of the ignored tests below in another process.
 fn start(what: &str, path: &Path) -> Child {
-    Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", &format!("processes_tests::{what}"), "--ignored"])
-        .env(FILE, path)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("started")
+    test_process(&format!("processes_tests::{what}")).env(FILE, path).spawn().expect("started")
 }
 
 fn file_of_this_process() -> PathBuf {

@@ -1,6 +1,6 @@
 use hob_core::{
-    AnswerWarning, Content, GenerateRequest, JsonSchema, MaxTokens, Message, ResponseFormat, Role,
-    Temperature, ToolChoice,
+    AnswerWarning, Content, Delta, GenerateRequest, JsonSchema, MaxTokens, Message, ReasoningSeal,
+    ResponseFormat, Role, Temperature, ToolChoice,
 };
 use serde_json::json;
 
@@ -30,6 +30,46 @@ async fn a_result_has_the_id_of_its_call() {
         .push(Message { tool_calls: vec![wanted], ..Message::new(Role::Assistant, "Let me see.") });
     second.messages.push(Message::tool_result("c1", "echo: hi"));
     assert_eq!(test.engine.requests()[1], second);
+}
+
+#[tokio::test]
+async fn broken_arguments_are_not_part_of_the_next_request() {
+    for broken in [r#"{"text":"hal"#, "{\"text\":\"line\nbreak\"}", "[1]"] {
+        let turns = [calls("", &[call("c1", "echo", broken)]), says(&["Sorry."])];
+        let test = TestRun::new(script(turns), &[tool("echo")]);
+        let done = test.run("orchestrator", &asking("go")).await.unwrap();
+        assert!(!done.tool_results[0].success, "{broken}");
+        // Engines refuse a history with arguments that are no JSON object.
+        let asked = test.engine.requests().pop().unwrap().messages;
+        assert_eq!(asked[1].tool_calls, [call("c1", "echo", "{}")]);
+        assert_eq!(asked[2].content.text(), done.tool_results[0].content);
+    }
+}
+
+#[tokio::test]
+async fn the_reasoning_of_a_turn_is_part_of_the_next_request() {
+    let wanted = [call("c1", "echo", r#"{"text":"hi"}"#)];
+    let mut thinking = calls("", &wanted);
+    let seal = ReasoningSeal::Signature("s1".into());
+    thinking.splice(
+        ..0,
+        [
+            Ok(Delta::Reasoning { choice: 0, text: "I must ask.".into() }),
+            Ok(Delta::ReasoningSeal { choice: 0, seal }),
+        ],
+    );
+    let test = TestRun::new(script([thinking, says(&["It said hi."])]), &[tool("echo")]);
+    test.run("orchestrator", &asking("go")).await.unwrap();
+    let fields = json!({
+        "reasoning_content": "I must ask.",
+        "thinking_blocks": [{ "type": "thinking", "thinking": "I must ask.", "signature": "s1" }],
+    });
+    let said = Message {
+        tool_calls: wanted.to_vec(),
+        extra: fields.as_object().cloned().unwrap(),
+        ..Message::new(Role::Assistant, Content::Empty)
+    };
+    assert_eq!(test.engine.requests()[1].messages[1], said);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
-use hob_core::{GenerateRequest, Message, Role};
+use hob_core::{Delta, FinishReason, GenerateRequest, Message, Role};
 
-use crate::support::{TestRun, asking, failed, outcome, says, script, tool, worked};
+use crate::support::{TestRun, asking, failed, finished, outcome, says, script, tool, worked};
 
 #[tokio::test]
 async fn it_thinks_acts_observes_and_answers() {
@@ -63,4 +63,38 @@ async fn without_tools_the_request_is_unchanged() {
     let test = TestRun::new(script([says(&["Hi."])]), &[]);
     test.run("react", &asking("hi")).await.unwrap();
     assert_eq!(test.engine.requests(), [asking("hi")]);
+}
+
+#[tokio::test]
+async fn a_broken_object_is_explained_to_the_model_and_is_no_text() {
+    let turns = [
+        says(&["Action: echo\nAction Input: {\"text\": \"first line\nsecond line\"}"]),
+        says(&["Final Answer: ok"]),
+    ];
+    let test = TestRun::new(script(turns), &[tool("echo")]);
+    let done = test.run("react", &asking("go")).await.unwrap();
+    let told = "the arguments are not JSON (control character";
+    assert!(
+        !done.tool_results[0].success && done.tool_results[0].content.starts_with(told),
+        "{:?}",
+        done.tool_results
+    );
+}
+
+#[tokio::test]
+async fn an_action_that_was_cut_off_does_not_run() {
+    for cut in ["https://example.org/pa", "{\"text\": \"https://example.org/pa", ""] {
+        let text = format!("Thought: I look.\nAction: echo\nAction Input: {cut}");
+        let turn = finished(vec![Ok(Delta::text(text))], FinishReason::Length);
+        let test = TestRun::new(script([turn]), &[tool("echo")]);
+        let done = test.run("react", &asking("go")).await.unwrap();
+        assert_eq!(done.tool_results, [], "{cut}");
+        let answer = done.generation.answer;
+        assert_eq!((answer.content.as_str(), answer.finish_reason), ("I look.", FinishReason::Length));
+    }
+    let whole = "Action: echo\nAction Input: {\"text\": \"x\"}";
+    let turn = finished(vec![Ok(Delta::text(whole))], FinishReason::Length);
+    let test = TestRun::new(script([turn, says(&["Final Answer: ok"])]), &[tool("echo")]);
+    let done = test.run("react", &asking("go")).await.unwrap();
+    assert_eq!(done, outcome("ok", 2, vec![worked("echo", "echo: x")]));
 }

@@ -1,15 +1,17 @@
 //! What the tests share: scripts for the engine, tools, and listeners.
 
 use std::collections::VecDeque;
+use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hob_agents::{PermittedTools, ToolSet, agent};
+use futures::StreamExt;
+use hob_agents::{AgentStream, PermittedTools, ToolSet, agent, delta_channel};
 use hob_core::{
-    AgentContext, AgentOutcome, Answer, AnswerWarning, Delta, Effect, EngineError, EventBus, FinishReason,
-    GenerateRequest, Generation, Message, Permit, Reach, Role, RunEvents, Subscription, TextSink, Tool,
-    ToolCall, ToolCallDelta, ToolDefinition, ToolError, ToolResult, ToolSpec, Usage,
+    AgentContext, AgentOutcome, Answer, AnswerWarning, Collector, Delta, Effect, EngineError, EventBus,
+    FinishReason, GenerateRequest, Generation, Message, Permit, Reach, Role, RunEvents, Subscription,
+    TextSink, Tool, ToolCall, ToolCallDelta, ToolDefinition, ToolError, ToolResult, ToolSpec, Usage,
 };
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
@@ -24,7 +26,8 @@ pub const USAGE: Usage = Usage {
     load_time: None,
 };
 
-fn finished(mut deltas: Turn, reason: FinishReason) -> Turn {
+/// A turn that ends for this reason.
+pub fn finished(mut deltas: Turn, reason: FinishReason) -> Turn {
     deltas.push(Ok(Delta::Finish { choice: 0, reason }));
     deltas.push(Ok(Delta::Done { usage: Some(USAGE) }));
     deltas
@@ -144,7 +147,7 @@ impl Tool for Interpreter {
     }
 }
 
-/// Records the pieces of an answer.
+/// Records the pieces of the text of an answer.
 #[derive(Default)]
 pub struct PieceLog(Mutex<Vec<String>>);
 
@@ -159,6 +162,21 @@ impl TextSink for PieceLog {
     async fn text(&self, piece: &str) {
         self.0.lock().unwrap().push(piece.to_owned());
     }
+}
+
+/// The answer of an agent, put together from its stream.
+pub async fn streamed(name: &'static str, test: TestRun, request: GenerateRequest) -> Option<Generation> {
+    let (sink, pieces) = delta_channel(&EventBus::new(), "run-1");
+    let context = AgentContext { listener: Some(Arc::new(sink)), ..test.context };
+    let run = Box::pin(async move { agent(name).unwrap().run(&request, &context).await });
+    let mut collector = Collector::default();
+    AgentStream::new(run, pieces)
+        .for_each(|delta| {
+            collector.push(delta.unwrap());
+            ready(())
+        })
+        .await;
+    collector.finish("m")
 }
 
 /// An engine, tools, and everything that listens.

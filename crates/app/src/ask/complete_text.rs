@@ -71,7 +71,10 @@ impl AskService {
         let first = request.prompts.first().cloned().unwrap_or_default();
         let sample = CompletionRequest { prompt: first, ..request.request.clone() };
         let mut question: GenerateRequest = sample.as_question().unwrap_or_else(|| sample.settings());
-        let route = self.route(&mut question, caller).await?;
+        // The tokens of one model mean another text to the next one.
+        let is_text = request.prompts.iter().all(|prompt| prompt.text().is_some());
+        let fallback = self.fallback.as_ref().filter(|_| is_text);
+        let route = self.route_with(fallback, &mut question, caller).await?;
         request.request.model = question.model;
         request.request.defaults = question.defaults;
         request.request.extra = question.extra;

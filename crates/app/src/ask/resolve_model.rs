@@ -11,7 +11,7 @@ use super::AskService;
 use crate::ask::caller_policy::{check_engine_alone, check_model};
 use crate::ask::engine_for_request::RequestTarget;
 use crate::ask::model_aliases::explain_missing;
-use hob_engines::fallback::is_unresolved;
+use hob_engines::fallback::{Fallback, is_unresolved};
 use hob_engines::hints::place_hints;
 use hob_engines::pool::{EngineMatch, NamedBy};
 
@@ -53,11 +53,21 @@ impl AskService {
         request: &mut GenerateRequest,
         caller: &Caller,
     ) -> Result<RequestTarget, AskError> {
+        self.route_with(self.fallback.as_ref(), request, caller).await
+    }
+
+    /// The same with this fallback.
+    pub(super) async fn route_with(
+        &self,
+        fallback: Option<&Arc<Fallback>>,
+        request: &mut GenerateRequest,
+        caller: &Caller,
+    ) -> Result<RequestTarget, AskError> {
         // For a request without a limit, the defaults have none either.
         let max_tokens = request.defaults.max_tokens.and(self.defaults.max_tokens);
         request.defaults = AnswerDefaults { max_tokens, ..self.defaults };
         let alias = self.aliases.apply(&mut request.model);
-        let fallback = self.fallback.as_ref().filter(|_| is_ours_to_choose(&request.model));
+        let fallback = fallback.filter(|_| is_ours_to_choose(&request.model));
         let route = match (self.find(request, caller).await, fallback) {
             (Ok(route), None) => route,
             (Ok(route), Some(fallback)) => route.with_fallback(fallback, &self.pool, caller.rights()),

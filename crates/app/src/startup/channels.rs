@@ -69,9 +69,9 @@ pub fn gateway(config: &ChannelConfig, url: Option<&str>) -> Result<Channel, Cha
     Channel::gateway(options)
 }
 
-/// WhatsApp for a single command.
-pub fn whatsapp(config: &Config, home: &Path) -> Channel {
-    Channel::whatsapp(whatsapp_options(config, home))
+/// WhatsApp for a single command. Messages that come meanwhile wait in the store for the server, if it answers messages.
+pub fn whatsapp(config: &Config, home: &Path, store: Option<Arc<dyn ChannelStore>>) -> Channel {
+    Channel::whatsapp_of_command(whatsapp_options(config, home), store.filter(|_| config.channel.reply))
 }
 
 /// Telegram for a single command.

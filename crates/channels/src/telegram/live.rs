@@ -186,7 +186,7 @@ impl LiveReply for TelegramLive {
     async fn load(&self, file: &ChannelFile) -> Result<Vec<u8>, String> {
         let Some(reference) = &file.reference else { return Err("it is not available anymore".to_owned()) };
         self.api.download(reference).await.map_err(|error| {
-            tracing::warn!(%error, "a file cannot be downloaded from Telegram; its sender is told");
+            tracing::warn!(%error, "a file cannot be downloaded from Telegram; its sender gets a message");
             match error {
                 TelegramError::Refused { description, .. } if description.contains("too big") => {
                     "it is larger than 20 MB".to_owned()

@@ -16,14 +16,19 @@ mod supervisor;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use hob_core::EventBus;
 
 use crate::channel::{Channel, ChannelParts};
-use crate::inbox::{InboxLimits, InboxParts};
+use crate::inbox::{HandlerResult, InboxLimits, InboxParts, MessageHandler};
+use crate::live_reply::LiveReply;
 use crate::outgoing::MessageSender;
 use crate::seen_messages::{RecentMessages, SeenMessages};
 use crate::sharing::ChannelSharing;
 use crate::status::StatusCell;
+use crate::store::ChannelStore;
+use crate::stored_messages::StoredMessages;
+use crate::types::ChannelMessage;
 use mention::MentionRule;
 use sender::WhatsappSender;
 use supervisor::WhatsappSupervisor;
@@ -75,6 +80,16 @@ impl WhatsappOptions {
 }
 
 impl Channel {
+    /// WhatsApp for a single command. WhatsApp sends it what came while no server ran, and sends that only once. With a store, such
+    /// messages wait there for the next server; without one they are dropped.
+    pub fn whatsapp_of_command(options: WhatsappOptions, store: Option<Arc<dyn ChannelStore>>) -> Self {
+        let Some(store) = store else { return Channel::whatsapp(options) };
+        let seen_messages = Arc::new(StoredMessages::new(store, false));
+        let channel = Channel::whatsapp(WhatsappOptions { seen_messages, ..options });
+        channel.on_message(Arc::new(LeftForServer));
+        channel
+    }
+
     /// WhatsApp, through a subprocess.
     pub fn whatsapp(options: WhatsappOptions) -> Self {
         let status = StatusCell::default();
@@ -106,5 +121,15 @@ impl Channel {
             inbox,
             link_code: options.link_code,
         })
+    }
+}
+
+/// Answers nothing, so that messages stay in the store.
+struct LeftForServer;
+
+#[async_trait]
+impl MessageHandler for LeftForServer {
+    async fn handle(&self, _message: &ChannelMessage, _live: &dyn LiveReply) -> HandlerResult {
+        std::future::pending().await
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hob_process::{ChildProcess, ChildStartError, Need, OutputTail, StopTimeouts, command};
+use hob_process::{ChildProcess, ChildStartError, LockFile, Need, OutputTail, StopTimeouts, command};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::timeout;
@@ -111,7 +111,7 @@ pub enum WhatsappStartError {
 
 /// The lock of the session: WhatsApp disconnects a session when a second program uses it.
 pub(crate) struct Session {
-    _lock: std::fs::File,
+    _lock: LockFile,
 }
 
 impl Session {
@@ -127,13 +127,8 @@ impl Session {
             use std::os::unix::fs::PermissionsExt;
             std::fs::set_permissions(auth_dir, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
         }
-        let lock = std::fs::File::create(auth_dir.join(".lock")).map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Session { _lock: lock }),
-            Err(std::fs::TryLockError::WouldBlock) => {
-                Err(WhatsappStartError::InUse { auth_dir: auth_dir.to_owned() })
-            }
-            Err(std::fs::TryLockError::Error(error)) => Err(failed(error)),
-        }
+        let lock = LockFile::try_take(&auth_dir.join(".lock")).map_err(failed)?;
+        let lock = lock.ok_or_else(|| WhatsappStartError::InUse { auth_dir: auth_dir.to_owned() })?;
+        Ok(Session { _lock: lock })
     }
 }

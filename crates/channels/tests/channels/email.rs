@@ -16,8 +16,7 @@ use hob_testkit::{
 };
 use tokio::time::timeout;
 
-/// Far longer than anything here takes: a test that waits this long has failed.
-const WAIT_LIMIT: Duration = Duration::from_secs(240);
+use crate::wait::WAIT_LIMIT;
 
 struct Echo;
 

@@ -8,6 +8,11 @@
 
 mod email;
 mod gateway;
+#[cfg(unix)]
+mod replica;
+mod rules;
+#[cfg(unix)]
 mod telegram_replicas;
 mod tools;
+mod wait;
 mod whatsapp;

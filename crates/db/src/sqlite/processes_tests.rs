@@ -1,9 +1,9 @@
 //! A process that is killed while it adopts a database. The test program starts itself as the other process.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use hob_testkit::test_process;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::database::Database;
@@ -35,16 +35,6 @@ fn adopts_until_it_is_killed() {
     drop(Database::open(&path, &[NEVER_ENDS]));
 }
 
-fn start(path: &Path) -> Child {
-    Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "sqlite::processes_tests::adopts_until_it_is_killed", "--ignored"])
-        .env(FILE, path)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("started")
-}
-
 /// Whether another process is in the midst of a write that has reached the log.
 fn is_adopting(path: &Path) -> bool {
     let log = PathBuf::from(format!("{}-wal", path.display()));
@@ -64,7 +54,8 @@ fn a_process_that_is_killed_while_it_adopts_a_database_leaves_one_that_opens() {
     connection.pragma_update(None, "user_version", 1).expect("written");
     drop(connection);
 
-    let mut child = start(&path);
+    let mut adopts = test_process("sqlite::processes_tests::adopts_until_it_is_killed");
+    let mut child = adopts.env(FILE, &path).spawn().expect("started");
     let deadline = Instant::now() + Duration::from_secs(300);
     while !is_adopting(&path) {
         assert!(Instant::now() < deadline, "nothing is being adopted");

@@ -79,6 +79,50 @@ async fn a_host_that_only_lists_its_models_is_skipped_for_growing_times() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_without_details_of_a_model_is_not_forgiven_and_another_is_asked() {
+    let (engine, hosts) = three(MultiHostOptions::default());
+    engine.list_models().await.unwrap();
+    let request = question_for(0, &hosts);
+    hosts[0].set(Behaviour::HangsUp);
+    for _ in 0..4 {
+        answer(&engine, &request).await.unwrap();
+        for _ in 0..16 {
+            assert!(engine.describe(&ModelInfo::named("m")).await.is_some());
+        }
+    }
+    assert_eq!(hosts[0].asked(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_only_describes_its_models_is_skipped() {
+    let (engine, hosts) = three(MultiHostOptions::default());
+    engine.list_models().await.unwrap();
+    let request = question_for(0, &hosts);
+    for _ in 0..4 {
+        hosts[0].set(Behaviour::HangsUp);
+        answer(&engine, &request).await.unwrap();
+        hosts[0].set(Behaviour::Well);
+        for _ in 0..16 {
+            assert!(engine.describe(&ModelInfo::named("m")).await.is_some());
+        }
+    }
+    assert_eq!(hosts[0].asked(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_details_from_any_host_do_not_wait_for_one_that_is_skipped() {
+    let (engine, hosts) = three(MultiHostOptions::default());
+    engine.list_models().await.unwrap();
+    hosts.iter().for_each(|host| host.set(Behaviour::KeepsItsList(404)));
+    hosts[0].set(Behaviour::Gone);
+    answer(&engine, &question_for(0, &hosts)).await.unwrap();
+    hosts[0].set(Behaviour::Hangs);
+    let began = Instant::now();
+    assert_eq!(engine.describe(&ModelInfo::named("m")).await, None);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_that_may_have_been_sent_is_never_reported_as_unsent() {
     for behaviour in [Behaviour::HangsUp, Behaviour::Refuses(500)] {
         let (engine, hosts) = three(MultiHostOptions::default());

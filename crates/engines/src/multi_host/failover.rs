@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use hob_core::{Engine, EngineError};
+use hob_core::{Engine, EngineError, ModelInfo};
 use hob_net::chosen_host::note_host;
 use tokio::time::Instant;
 
@@ -78,6 +78,32 @@ impl MultiHost {
             last_error = Some(more_informative(last_error, error));
         }
         Err(self.no_answer_error(need.model, last_error, &tried))
+    }
+
+    /// The details of a model from the first host that reports them. A host without them may have failed, or have none to
+    /// report, so its breaker learns nothing. Hosts with open breakers are asked only if there are no others.
+    pub(super) async fn described(&self, need: HostRequest<'_>, model: &ModelInfo) -> Option<ModelInfo> {
+        let mut tried = Vec::new();
+        self.looked_up().await;
+        while let Some(mut slot) = self.table.take(need, &tried, Instant::now()) {
+            tried.push(Arc::clone(slot.table_host()));
+            if slot.is_trusted() || matches!(check_host(&mut slot, need.model).await, Ok(true)) {
+                let asked = slot.host().describe(model);
+                let described = self.unless_hung(need, &tried, slot.table_host(), asked).await;
+                match described {
+                    Ok(Some(described)) => {
+                        slot.responded();
+                        return Some(described);
+                    }
+                    Ok(None) => {}
+                    Err(Hung) => slot.failed(Failure::Hard, Instant::now()),
+                }
+            }
+            if !self.table.has_another(need, &tried, Instant::now()) {
+                return None;
+            }
+        }
+        None
     }
 
     /// The answer, unless the host hangs and another host could be tried.

@@ -297,15 +297,9 @@ impl Engine for MultiHost {
         if answered { Ok(union) } else { Err(self.no_answer_error("", last_error, &tried)) }
     }
 
-    /// The details from the first host that has the model.
+    /// The details from the first host that reports them.
     async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
-        let ask = |host: Arc<dyn Engine>| -> BoxFuture<'_, _> {
-            Box::pin(async move { Ok(host.describe(model).await) })
-        };
-        let (described, mut slot) =
-            self.ask(self.without_affinity(&model.id), RequestKind::List, ask).await.ok()?;
-        slot.succeeded();
-        described
+        self.described(self.without_affinity(&model.id), model).await
     }
 
     /// Whether any host answers.

@@ -151,6 +151,14 @@ impl Engine for Host {
         Ok(self.models.lock().unwrap().iter().map(|id| ModelInfo::named(*id)).collect())
     }
 
+    async fn describe(&self, model: &ModelInfo) -> Option<ModelInfo> {
+        match self.behaviour() {
+            Behaviour::Well => Some(ModelInfo { context: Some(4_096), ..model.clone() }),
+            Behaviour::Hangs => std::future::pending().await,
+            _ => None,
+        }
+    }
+
     async fn health(&self) -> bool {
         self.looked.fetch_add(1, Ordering::Relaxed);
         !matches!(self.behaviour(), Behaviour::Gone | Behaviour::Hangs)

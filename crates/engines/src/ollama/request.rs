@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hob_core::{
-    AnswerWarning, Content, ContentPart, GenerateRequest, Message, REASONING_EFFORT, ReplyMode,
+    AnswerWarning, CalledTools, Content, ContentPart, GenerateRequest, Message, REASONING_EFFORT, ReplyMode,
     ResponseFormat, Role, ToolCall, ToolChoice, ignored_fields,
 };
 use serde::Serialize;
@@ -121,9 +121,7 @@ impl<'a> Body<'a> {
     pub fn of(request: &'a GenerateRequest, form: OllamaBodyOptions) -> Result<Self, UnsupportedField> {
         let own = |name: &str| request.extra.get(name).filter(|value| !value.is_null());
         let forced = ForcedCall::demanded(request)?;
-        let mut messages: Vec<WireMessage<'a>> = (0..request.messages.len())
-            .map(|index| message(&request.messages, index))
-            .collect::<Result<_, _>>()?;
+        let mut messages = history(&request.messages)?;
         if let Some(forced) = forced {
             instruct(&mut messages, &forced.instruction());
         }
@@ -217,11 +215,24 @@ fn instruct(messages: &mut Vec<WireMessage<'_>>, instruction: &str) {
     }
 }
 
+fn history(messages: &[Message]) -> Result<Vec<WireMessage<'_>>, UnsupportedField> {
+    let mut called = CalledTools::default();
+    let mut history = Vec::with_capacity(messages.len());
+    for (index, next) in messages.iter().enumerate() {
+        history.push(message(next, index, &called)?);
+        called.add(next);
+    }
+    Ok(history)
+}
+
 /// The message at `index`. Ollama's messages have no author's name, so it is not sent.
-fn message(history: &[Message], index: usize) -> Result<WireMessage<'_>, UnsupportedField> {
-    let message = &history[index];
+fn message<'a>(
+    message: &'a Message,
+    index: usize,
+    called: &CalledTools<'a>,
+) -> Result<WireMessage<'a>, UnsupportedField> {
     let tool_name = match (message.role, &message.tool_call_id) {
-        (Role::Tool, Some(id)) => Message::tool_name(&history[..index], id).or(message.name.as_deref()),
+        (Role::Tool, Some(id)) => called.name(id).or(message.name.as_deref()),
         (Role::Tool, None) => message.name.as_deref(),
         _ => None,
     };

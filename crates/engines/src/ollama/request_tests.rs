@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use hob_core::{AnswerDefaults, Image, JsonSchema, MaxTokens, Sampling, Temperature, ToolDefinition};
 use serde_json::json;
 
@@ -265,6 +267,20 @@ fn calls_in_the_history_have_objects_and_their_results_have_names() {
             { "role": "tool", "content": "?" },
         ])
     );
+}
+
+/// A search through all earlier calls for each result takes far longer than the limit.
+#[test]
+fn many_results_find_their_calls_in_linear_time() {
+    let ids: Vec<String> = (0..20_000).map(|number| format!("call_{number:05}")).collect();
+    let call = |id: &String| ToolCall { id: id.clone(), name: "f".into(), arguments: String::new() };
+    let calls = ids.iter().map(call).collect();
+    let mut messages = vec![Message { tool_calls: calls, ..Message::new(Role::Assistant, "") }];
+    messages.extend(ids.iter().map(|_| Message::tool_result("call_19999", "11")));
+    let request = saying(messages);
+    let began = Instant::now();
+    Body::of(&request, WHOLE).unwrap();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
 #[test]

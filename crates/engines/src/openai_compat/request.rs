@@ -8,6 +8,8 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use super::tool_calls::plain_call_id;
+
 /// Whether the request contains the caller's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolsField {
@@ -49,6 +51,14 @@ impl ReasoningFields {
             ReasoningFields::All => true,
             ReasoningFields::Text => name != THINKING_BLOCKS,
             ReasoningFields::LeftOut => !is_reasoning_field(name),
+        }
+    }
+
+    /// The id of a call, with the provider's signature only where this may reach that provider.
+    fn call_id(self, id: &str) -> &str {
+        match self {
+            ReasoningFields::All => id,
+            ReasoningFields::Text | ReasoningFields::LeftOut => plain_call_id(id),
         }
     }
 }
@@ -206,10 +216,11 @@ impl Serialize for WireMessage<'_> {
         if !message.tool_calls.is_empty() {
             map.serialize_entry(
                 "tool_calls",
-                &message.tool_calls.iter().map(history_call).collect::<Vec<_>>(),
+                &message.tool_calls.iter().map(|call| history_call(call, self.1)).collect::<Vec<_>>(),
             )?;
         }
-        entry(&mut map, "tool_call_id", message.tool_call_id.as_ref())?;
+        let answered = message.tool_call_id.as_deref().map(|id| self.1.call_id(id));
+        entry(&mut map, "tool_call_id", answered.as_ref())?;
         for (name, value) in message.extra.iter().filter(|(name, _)| self.1.contain(name)) {
             map.serialize_entry(name, value)?;
         }
@@ -217,8 +228,9 @@ impl Serialize for WireMessage<'_> {
     }
 }
 
-fn history_call(call: &ToolCall) -> Value {
-    json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": call.arguments } })
+fn history_call(call: &ToolCall, reasoning: ReasoningFields) -> Value {
+    let id = reasoning.call_id(&call.id);
+    json!({ "id": id, "type": "function", "function": { "name": call.name, "arguments": call.arguments } })
 }
 
 struct Parts<'a>(&'a [ContentPart]);

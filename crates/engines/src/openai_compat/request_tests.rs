@@ -146,6 +146,26 @@ fn tools_and_their_history_are_written_as_clients_write_them() {
 }
 
 #[test]
+fn ids_of_calls_carry_a_providers_signature_only_to_a_proxy() {
+    let signed = "fc-1--thought--Ab-_zQ";
+    let call = ToolCall { id: signed.into(), name: "now".into(), arguments: "{}".into() };
+    let request = GenerateRequest {
+        messages: vec![
+            Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") },
+            Message::tool_result(signed, "noon"),
+        ],
+        ..asking("")
+    };
+    let ids = |reasoning| {
+        let messages = written(&request, ChatBodyOptions { reasoning, ..WHOLE })["messages"].clone();
+        [&messages[0]["tool_calls"][0]["id"], &messages[1]["tool_call_id"]].map(Value::clone)
+    };
+    assert_eq!(ids(ReasoningFields::LeftOut), ["fc-1", "fc-1"]);
+    assert_eq!(ids(ReasoningFields::Text), ["fc-1", "fc-1"]);
+    assert_eq!(ids(ReasoningFields::All), [signed, signed]);
+}
+
+#[test]
 fn pictures_and_unknown_message_fields_go_along() {
     let picture = Image { url: "data:image/png;base64,AAAA".into(), detail: Some("low".into()) };
     let message = Message {

@@ -127,26 +127,13 @@ pub(crate) fn fill(
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;
-    use std::path::Path;
 
-    use hob_models::ModelDirectory;
     use llama_cpp_2::context::params::LlamaContextParams;
 
     use super::*;
     use crate::backends::backend;
+    use crate::fixtures::{on_processor, stored_model};
     use crate::loaded_model::LoadedModel;
-    use crate::options::{GpuLayers, LlamaOptions};
-
-    /// The model of the tests.
-    fn load() -> LoadedModel {
-        let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
-        let file = Path::new(&file);
-        let directory = ModelDirectory::new(file.parent().expect("a directory"));
-        let id = file.file_stem().and_then(|stem| stem.to_str()).expect("a name");
-        let stored = directory.find(id).expect("a list").expect("the model");
-        let options = LlamaOptions { threads: 1, gpu_layers: GpuLayers::Count(0), ..LlamaOptions::new("") };
-        LoadedModel::load_file(&stored, file, &options).expect("a model")
-    }
 
     /// The greatest difference between the scores of two rows.
     fn difference(one: &[f32], other: &[f32]) -> f32 {
@@ -155,7 +142,8 @@ mod tests {
 
     #[test]
     fn the_rows_of_a_step_are_those_of_its_tokens_however_it_is_divided() {
-        let loaded = load();
+        let stored = stored_model();
+        let loaded = LoadedModel::load_file(&stored, &stored.path, &on_processor()).expect("a model");
         let mut computed_at_once: Option<Vec<Vec<f32>>> = None;
         // llama.cpp computes a batch in parts of so many tokens. If the sequences do not share their memory, a part has as many tokens
         // of each of them as of the others, so the rows are computed in another order.

@@ -1,16 +1,15 @@
 //! The memory of a worker, with a real model.
 
 use std::cell::RefCell;
-use std::path::Path;
 
-use hob_models::ModelDirectory;
 use tokio::sync::oneshot;
 
 use super::*;
 use crate::batching::{Warming, WorkerParts};
+use crate::fixtures::{on_processor, stored_model};
 use crate::job::WarmJob;
 use crate::loaded_model::LoadedModel;
-use crate::options::{GpuLayers, LlamaOptions};
+use crate::options::LlamaOptions;
 use crate::saved_prompts::SavedPrompts;
 
 /// The cells of the model at first, and when they have grown.
@@ -19,19 +18,9 @@ const GROWN: usize = 2 * FIRST;
 
 /// A model with memory for more than it begins with.
 fn load() -> LoadedModel {
-    let file = std::env::var("HOB_TEST_MODEL").expect("HOB_TEST_MODEL; run this test with './dev test'");
-    let file = Path::new(&file);
-    let directory = ModelDirectory::new(file.parent().expect("a directory"));
-    let id = file.file_stem().and_then(|stem| stem.to_str()).expect("a name");
-    let stored = directory.find(id).expect("a list").expect("the model");
-    let options = LlamaOptions {
-        context: Some(4096),
-        parallel: Some(2),
-        threads: 1,
-        gpu_layers: GpuLayers::Count(0),
-        ..LlamaOptions::new("")
-    };
-    LoadedModel::load_file(&stored, file, &options).expect("a model")
+    let stored = stored_model();
+    let options = LlamaOptions { context: Some(4096), parallel: Some(2), ..on_processor() };
+    LoadedModel::load_file(&stored, &stored.path, &options).expect("a model")
 }
 
 /// A worker that may have memory for this many cells. Notes what it asks for.

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hob_process::LockFile;
 use tokio_util::sync::CancellationToken;
 
 use super::error::PullError;
 use super::options::{DownloadPolicy, DownloadProgress, DownloadStep, PullOptions};
 use crate::directory::{ModelDirectory, StoredModel};
-use crate::lock::ModelLock;
+use crate::lock::try_lock_model;
 
 /// The pause between two attempts to take the lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(200);
@@ -20,7 +21,7 @@ pub(super) struct PullJob {
     /// Cancelled when the pull ends for any reason.
     pub(super) stop: CancellationToken,
     /// Shared with every thread of this pull, so that none writes after the next pull has begun.
-    pub(super) _lock: Option<Arc<ModelLock>>,
+    pub(super) _lock: Option<Arc<LockFile>>,
 }
 
 impl PullJob {
@@ -41,7 +42,7 @@ impl PullJob {
             let (dir, name) = (self.directory.dir().to_owned(), id.to_owned());
             let taken = self
                 .blocking(move |_| {
-                    ModelLock::try_take(&dir, &name).map_err(|error| PullError::io(&dir, "locked", error))
+                    try_lock_model(&dir, &name).map_err(|error| PullError::io(&dir, "locked", error))
                 })
                 .await?;
             if let Some(lock) = taken {

@@ -2,11 +2,11 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 
 use hob_models::{DownloadStep, ModelDirectory, PullOptions, pull};
-use hob_testkit::Reply;
+use hob_testkit::{Reply, test_process};
 
 use crate::files::{model, names_in};
 use crate::hub::{file_requests, hub, options, proper_hub, spec};
@@ -62,9 +62,8 @@ async fn after_a_kill_the_next_pull_continues_and_completes() {
 
 /// Starts the pull in another process and kills it when it has made progress. Returns its progress.
 fn pull_and_kill(hub: &str, directory: &Path) -> u64 {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "--nocapture", "--test-threads=1"])
-        .arg("killed::a_process_that_pulls_until_it_is_killed")
+    let mut child = test_process("killed::a_process_that_pulls_until_it_is_killed")
+        .args(["--nocapture", "--test-threads=1"])
         .env(STORE, directory)
         .env(HUB, hub)
         .stdout(Stdio::piped())

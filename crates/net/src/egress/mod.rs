@@ -1,6 +1,6 @@
 //! The egress guard: requests that a model or a page asks for reach public addresses only.
 //!
-//! It sees where a connection goes. The scheme and every redirect are checked by whoever fetches, in a `fetch.rs` of its own.
+//! It sees where a connection goes. The crates that fetch check the scheme and every redirect, each in its `fetch.rs`.
 
 mod address;
 mod resolver;

@@ -1,18 +1,14 @@
 //! Routes of Hob's own API: agents, calls, channels, documents, the embedded engine, events, feedback, folders, health, memory, metrics,
-//! model files, savings, settings, tasks, and the description of all routes. One file for each resource. Knows nothing of OpenAI's
+//! model files, savings, settings, tasks, and the description of all routes. One file or folder for each resource. Knows nothing of OpenAI's
 //! formats.
 
 pub(crate) mod agents;
 pub(crate) mod audit;
 pub(crate) mod calls;
-pub(crate) mod channel_details;
-pub(crate) mod channel_senders;
 pub(crate) mod channels;
-pub(crate) mod documents;
 pub(crate) mod embedded_engine;
 pub(crate) mod events;
 pub(crate) mod feedback;
-pub(crate) mod folders;
 pub(crate) mod health;
 pub(crate) mod key_request;
 pub(crate) mod keys;
@@ -21,7 +17,6 @@ pub(crate) mod metrics;
 pub(crate) mod model_files;
 pub(crate) mod openapi;
 mod prometheus_text;
-mod qr_code;
 pub(crate) mod savings;
 pub(crate) mod settings;
 pub(crate) mod tasks;

@@ -189,9 +189,10 @@ impl From<MemoryError> for ApiError {
                     ..Self::new(StatusCode::CONFLICT, "invalid_request_error", message)
                 }
             }
-            MemoryError::Empty | MemoryError::Path { .. } | MemoryError::EmptyNote => {
-                Self::malformed(message)
-            }
+            MemoryError::Empty
+            | MemoryError::Path { .. }
+            | MemoryError::NoFiles { .. }
+            | MemoryError::EmptyNote => Self::malformed(message),
             MemoryError::Stopped => Self::memory_failed(message),
             MemoryError::Store(cause) => Self::of_store(cause.as_ref(), Self::memory_failed(message)),
         }

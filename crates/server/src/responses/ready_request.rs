@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use hob_conversations::ConversationItem;
 use hob_conversations::responses::limits::MAX_RESPONSE_BYTES;
 use hob_core::budget::{self, MESSAGES};
-use hob_core::{AgentPreference, AnswerWarning, GenerateRequest, OverBudget};
+use hob_core::{AgentPreference, AnswerWarning, GenerateRequest, OverBudget, tool_arguments};
 use serde_json::Value;
 
 use super::input::Item;
@@ -14,7 +14,7 @@ use super::object::ResponseObject;
 use super::output::OutputForm;
 use super::request::{Continues, CreateRequest, ResponseOptions};
 use super::tools::OfferedTools;
-use super::transcript::Transcript;
+use super::transcript::{BROKEN_ARGUMENTS, Transcript};
 use crate::error::{ApiError, ApiResult};
 use crate::json::{over_budget, push_json};
 use crate::openai::ignored_fields::IgnoredFields;
@@ -74,15 +74,15 @@ impl CreateRequest {
         // Read once already, so nothing in it is news.
         let mut told = IgnoredFields::default();
         for (index, item) in before.iter().enumerate() {
-            match is_cut_call(item, &answered) {
-                true => ignored.note(CUT_CALL),
-                false => transcript.push(format_args!("the stored item {index}"), item, &mut told)?,
+            match left_out(item, &answered) {
+                Some(reason) => ignored.note(reason),
+                None => transcript.push(format_args!("the stored item {index}"), item, &mut told)?,
             }
         }
         for (index, item) in input.iter().enumerate() {
-            match is_cut_call(item, &answered) {
-                true => ignored.note(CUT_CALL),
-                false => transcript.push(format_args!("input[{index}]"), item, &mut ignored)?,
+            match left_out(item, &answered) {
+                Some(reason) => ignored.note(reason),
+                None => transcript.push(format_args!("input[{index}]"), item, &mut ignored)?,
             }
         }
         let mut offered = OfferedTools::default();
@@ -136,15 +136,25 @@ impl StoredInput {
     }
 }
 
-/// What the answer says if a call was left out.
+/// What the answer says if a call that was cut off is left out.
 const CUT_CALL: &str = "input[].status=incomplete";
 
-/// Whether an item is a call that the length limit cut off. Its arguments are half of a JSON text, and the call was not run, so every
-/// engine would refuse the conversation with it.
-fn is_cut_call(item: &Value, answered: &HashSet<&str>) -> bool {
-    matches!(Item::kind(item), Some("function_call" | "custom_tool_call"))
-        && item["status"] == "incomplete"
-        && item["call_id"].as_str().is_none_or(|call| !answered.contains(call))
+/// Why an item is left out: it is a call that was cut off, or whose arguments are broken, and that was not run. Every engine would
+/// refuse the conversation with it. Not every client sends the status back.
+fn left_out(item: &Value, answered: &HashSet<&str>) -> Option<&'static str> {
+    let written = match Item::kind(item)? {
+        "function_call" => item["arguments"].as_str(),
+        "custom_tool_call" => None,
+        _ => return None,
+    };
+    if item["call_id"].as_str().is_some_and(|call| answered.contains(call)) {
+        return None;
+    }
+    let is_broken = || written.is_some_and(|arguments| !tool_arguments::can_be_replayed(arguments));
+    match item["status"] == "incomplete" {
+        true => Some(CUT_CALL),
+        false => is_broken().then_some(BROKEN_ARGUMENTS),
+    }
 }
 
 /// The call that an item is the output of.

@@ -247,6 +247,16 @@ fn an_error_names_the_field() {
     );
 }
 
+/// The ids and arguments of the calls that the engine gets.
+fn calls_of(ready: &ReadyRequest) -> Vec<(&str, &str)> {
+    let calls = ready.request.messages.iter().flat_map(|message| &message.tool_calls);
+    calls.map(|call| (&*call.id, &*call.arguments)).collect()
+}
+
+fn warnings_of(ready: &ReadyRequest) -> Vec<String> {
+    ready.warnings.iter().map(|warning| warning.text().into_owned()).collect()
+}
+
 #[test]
 fn a_call_that_was_cut_off_is_left_out_unless_it_was_answered() {
     let call = |id: &str| json!({ "type": "function_call", "call_id": id, "name": "f", "arguments": "{\"a", "status": "incomplete" });
@@ -257,9 +267,29 @@ fn a_call_that_was_cut_off_is_left_out_unless_it_was_answered() {
     ];
     let request = CreateRequest::parse(asking(json!({})).to_string().as_bytes()).unwrap();
     let ready = request.complete(&before, input, &new_response()).unwrap();
-    let calls: Vec<&str> =
-        ready.request.messages.iter().flat_map(|message| &message.tool_calls).map(|call| &*call.id).collect();
-    assert_eq!(calls, ["b"]);
-    let warnings: Vec<_> = ready.warnings.iter().map(|warning| warning.text().into_owned()).collect();
-    assert_eq!(warnings, ["ignored=input[].status=incomplete"]);
+    assert_eq!(calls_of(&ready), [("b", "{}")], "engines refuse half of a JSON text");
+    assert_eq!(warnings_of(&ready), ["ignored=input[].status=incomplete"]);
+}
+
+#[test]
+fn broken_arguments_spoil_no_conversation_if_the_client_sends_no_status() {
+    let call = |id: &str, arguments: &str| json!({ "type": "function_call", "call_id": id, "name": "f", "arguments": arguments });
+    let output =
+        |id: &str| json!({ "type": "function_call_output", "call_id": id, "output": "that is no JSON" });
+    let input = vec![
+        json!({ "role": "user", "content": "hi" }),
+        call("unanswered", "{\"a"),
+        call("cut", "{\"a"),
+        call("list", "[1]"),
+        call("blank", ""),
+        call("good", "{\"a\": 1}"),
+        output("cut"),
+        output("list"),
+        output("blank"),
+        output("good"),
+    ];
+    let request = CreateRequest::parse(asking(json!({})).to_string().as_bytes()).unwrap();
+    let ready = request.complete(&[], input, &new_response()).unwrap();
+    assert_eq!(calls_of(&ready), [("cut", "{}"), ("list", "{}"), ("blank", ""), ("good", "{\"a\": 1}")]);
+    assert_eq!(warnings_of(&ready), ["ignored=input[].arguments"]);
 }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use hob_core::{Content, ContentPart, Message, Role, SealedReasoning, ToolCall};
+use hob_core::{Content, ContentPart, Message, Role, SealedReasoning, ToolCall, tool_arguments};
 use serde_json::Value;
 
 use super::custom_tools;
@@ -18,6 +18,9 @@ use crate::openai::ignored_fields::IgnoredFields;
 
 /// The field of a message with the reasoning.
 const REASONING: &str = "reasoning_content";
+
+/// What the answer says if the arguments of a call were replaced.
+pub(super) const BROKEN_ARGUMENTS: &str = "input[].arguments";
 
 /// Puts messages together from items.
 #[derive(Debug, Default)]
@@ -50,7 +53,12 @@ impl Transcript {
             ItemKind::Message { role: Role::Assistant, content } => self.say(content),
             ItemKind::Message { role, content } => self.add(Message::new(role, content)),
             ItemKind::Reasoning { text, sealed } => self.think(&text, sealed),
-            ItemKind::Call(ItemCall { id, name, arguments }) => {
+            ItemKind::Call(ItemCall { id, name, mut arguments }) => {
+                // The output says what was wrong with them, and engines refuse them.
+                if !tool_arguments::can_be_replayed(&arguments) {
+                    ignored.note(BROKEN_ARGUMENTS);
+                    arguments = tool_arguments::NONE.to_owned();
+                }
                 self.call(ToolCall { id, name, arguments });
             }
             ItemKind::CustomCall(ItemCall { id, name, arguments: input }) => {

@@ -33,7 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "telemetry",
         ],
     ),
-    ("backup", &["core", "db"]),
+    ("backup", &["core", "db", "process"]),
     ("channels", &["core", "db", "mail", "net", "process"]),
     (
         "cli",

@@ -1,11 +1,9 @@
 //! Databases of every older version, with rows: they open and keep their rows. `hob` has what Hob of each version
 //! added to the database of the version before: its migration as it was released, its rows, and its version.
 
-#![allow(clippy::disallowed_methods, reason = "a test starts this program again")]
 #![expect(clippy::expect_used, reason = "a database that cannot be read is a failed test")]
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +18,7 @@ use hob_tasks::TaskId;
 use hob_tasks::store::{SqliteTaskStore, TaskStore};
 use hob_telemetry::{CallExport, SqliteTelemetryStore, TelemetryStore, has_answered};
 use hob_testkit::old_database::{file, left_at, schema, user_version, versions};
+use hob_testkit::test_process;
 
 const HOB: [&str; 10] = [
     include_str!("hob/1.sql"),
@@ -196,13 +195,7 @@ fn a_process_that_is_killed_at_any_moment_leaves_a_database_that_opens() {
     for delay in 0..30 {
         let path = root.path().join(format!("{delay}.db"));
         std::fs::copy(&old, &path).expect("copied");
-        let mut child = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "old_databases::adopts", "--ignored"])
-            .env(FILE, &path)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("started");
+        let mut child = test_process("old_databases::adopts").env(FILE, &path).spawn().expect("started");
         std::thread::sleep(Duration::from_millis(delay));
         child.kill().expect("killed");
         child.wait().expect("it ended");

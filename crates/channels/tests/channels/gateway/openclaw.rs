@@ -8,7 +8,8 @@ use hob_testkit::{Gateway, GatewayScript, Reply};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::support::{Echo, WAIT_LIMIT, echoing_with, quick, until};
+use super::support::{Echo, echoing_with, quick};
+use crate::wait::{WAIT_LIMIT, until};
 
 fn recorded() -> Vec<Value> {
     let text = include_str!("../../../../testkit/transcripts/openclaw/frames.json");

@@ -10,7 +10,8 @@ use hob_testkit::{Gateway, GatewayScript};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use super::support::{Echo, WAIT_LIMIT, content, echoing, frame, quick, until};
+use super::support::{Echo, content, echoing, frame, quick};
+use crate::wait::{WAIT_LIMIT, until};
 
 #[tokio::test]
 async fn after_a_lost_connection_messages_arrive_again() {

@@ -1,30 +1,15 @@
 //! Two processes of one database and one gateway: one is connected, the other sends through it and takes over.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hob_channels::store::open_channel_store;
-use hob_channels::{
-    ChannelError, ChannelOptions, ChannelService, ChannelSharing, ChannelStatus, InboundRules,
-    POSTGRES_MIGRATIONS, SharingTimes,
-};
-use hob_core::{AgentPreference, Ask, Delta, FinishReason};
-use hob_db::Storage;
-use hob_db::postgres::PostgresDatabase;
-use hob_testkit::{EngineAsk, Gateway, GatewayScript, PostgresServer, ScriptedEngine, TestDatabase};
+use hob_channels::{ChannelError, ChannelOptions, ChannelStatus, SharingTimes};
+use hob_testkit::{Gateway, GatewayScript, PostgresServer, TestDatabase};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use super::support::{WAIT_LIMIT, content, frame, quick, until};
-
-/// A process: its channels, and what answers.
-struct Replica {
-    service: Arc<ChannelService>,
-    _ask: Arc<dyn Ask>,
-    asked: Arc<AtomicUsize>,
-}
+use super::support::{content, frame, quick};
+use crate::replica::{Replica, open_store, sharing, short_lease};
+use crate::wait::{WAIT_LIMIT, until};
 
 /// A lease that no busy machine loses.
 fn patient() -> SharingTimes {
@@ -37,45 +22,8 @@ fn patient() -> SharingTimes {
 
 /// Connects and answers, in the current runtime.
 fn replica(database: &TestDatabase, gateway: &str, times: SharingTimes) -> Replica {
-    let opened = PostgresDatabase::new(database.url().parse().unwrap(), &[POSTGRES_MIGRATIONS]).unwrap();
-    let opened = open_channel_store(&Storage::Postgres(opened)).unwrap();
-    let service = ChannelService::new(ChannelOptions {
-        gateway: Some(quick(gateway)),
-        inbound: Some(InboundRules {
-            agent: AgentPreference::None,
-            trust: BTreeMap::new(),
-            allow_from: Vec::new(),
-            messages_per_minute: 1_000,
-            history: 0,
-            key: None,
-            pairing: BTreeSet::new(),
-            transcription_model: None,
-        }),
-        store: Some(opened.store),
-        sharing: opened.shared.map(|shared| ChannelSharing::with_times(shared, times)),
-        ..ChannelOptions::default()
-    });
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&asked);
-    let engine = ScriptedEngine::new(move |request| {
-        counter.fetch_add(1, Ordering::SeqCst);
-        let question = request.messages.last().unwrap().content.text();
-        vec![
-            Ok(Delta::text(format!("re: {question}"))),
-            Ok(Delta::Finish { choice: 0, reason: FinishReason::Stop }),
-            Ok(Delta::Done { usage: None }),
-        ]
-    });
-    let ask: Arc<dyn Ask> = Arc::new(EngineAsk::new(Arc::new(engine)));
-    let service = Arc::new(service.unwrap());
-    service.listen(&ask);
-    Replica { service, _ask: ask, asked }
-}
-
-impl Replica {
-    fn status(&self) -> ChannelStatus {
-        self.service.report().status
-    }
+    let options = ChannelOptions { gateway: Some(quick(gateway)), ..sharing(database, times) };
+    Replica::start(options, None)
 }
 
 /// All messages that the gateway got: over the socket, then over HTTP, which is used while a connection is being opened.
@@ -105,7 +53,7 @@ async fn one_process_is_connected_and_the_other_reports_it_and_sends_through_it(
     let sent_over_http = gateway.requests().iter().filter(|request| request.path == "/send").count();
     assert_eq!((gateway.connections_so_far(), sent_over_http), (1, 0));
     assert_eq!(second.service.list().await.unwrap(), ["telegram", "slack"]);
-    assert_eq!(second.asked.load(Ordering::SeqCst), 0);
+    assert_eq!(second.asked(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,23 +75,17 @@ async fn a_process_that_stops_hands_its_channel_over_at_once() {
 async fn a_process_that_dies_loses_its_channel_and_what_it_left_is_answered_once() {
     let database = PostgresServer::shared().create_database();
     let gateway = Gateway::start(GatewayScript::default()).await;
-    let times = SharingTimes {
-        lease: Duration::from_secs(3),
-        renew_every: Duration::from_millis(300),
-        ..SharingTimes::default()
-    };
     // Its own runtime, so that all of it is gone at once, without a goodbye.
     let process = Runtime::new().unwrap();
     let first = {
         let _entered = process.enter();
-        replica(&database, &gateway.url(), times)
+        replica(&database, &gateway.url(), short_lease())
     };
     until("connected", || first.status() == ChannelStatus::Connected).await;
     gateway.push(frame("t1", 1));
     until("answered", || contents(&gateway) == ["re: t1-1"]).await;
     // A message that the dead process took and did not answer.
-    let opened = PostgresDatabase::new(database.url().parse().unwrap(), &[POSTGRES_MIGRATIONS]).unwrap();
-    let store = open_channel_store(&Storage::Postgres(opened)).unwrap().store;
+    let store = open_store(&database).store;
     process.shutdown_background();
     let left = frame("t1", 2);
     let now = std::time::SystemTime::now();
@@ -152,7 +94,7 @@ async fn a_process_that_dies_loses_its_channel_and_what_it_left_is_answered_once
     })
     .await
     .unwrap();
-    let second = replica(&database, &gateway.url(), times);
+    let second = replica(&database, &gateway.url(), short_lease());
     until("taken over", || second.status() == ChannelStatus::Connected && gateway.connections_so_far() >= 2)
         .await;
     // The gateway does not know what arrived, and gives all of it again.
@@ -163,7 +105,7 @@ async fn a_process_that_dies_loses_its_channel_and_what_it_left_is_answered_once
     let mut said = contents(&gateway);
     said.sort();
     assert_eq!(said, ["re: t1-1", "re: t1-2", "re: t1-3"]);
-    assert_eq!(second.asked.load(Ordering::SeqCst), 2);
+    assert_eq!(second.asked(), 2);
     second.service.close().await;
     drop(first);
 }
@@ -172,8 +114,7 @@ async fn a_process_that_dies_loses_its_channel_and_what_it_left_is_answered_once
 async fn a_message_that_no_process_takes_fails_with_a_reason() {
     let database = PostgresServer::shared().create_database();
     let gateway = Gateway::start(GatewayScript::default()).await;
-    let opened = PostgresDatabase::new(database.url().parse().unwrap(), &[POSTGRES_MIGRATIONS]).unwrap();
-    let shared = open_channel_store(&Storage::Postgres(opened)).unwrap().shared.unwrap();
+    let shared = open_store(&database).shared.unwrap();
     let name = format!("gateway {}", gateway.url());
     // A process that has the lease, and does nothing.
     tokio::task::spawn_blocking(move || {

@@ -10,7 +10,8 @@ use hob_testkit::{Gateway, GatewayScript, Reply};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::support::{WAIT_LIMIT, content, echoing, echoing_with, frame, heard, quick, until};
+use super::support::{content, echoing, echoing_with, frame, heard, quick};
+use crate::wait::{WAIT_LIMIT, until};
 
 #[tokio::test]
 async fn a_message_is_answered_in_the_same_conversation_and_both_are_published() {

@@ -10,9 +10,6 @@ use hob_core::{EventBus, Subscription};
 use hob_testkit::Gateway;
 use serde_json::{Value, json};
 
-/// Far longer than anything here takes: a test that waits this long has failed.
-pub const WAIT_LIMIT: Duration = Duration::from_secs(240);
-
 /// Quick to see that a gateway is simple, and to come back.
 pub fn quick(url: impl Into<String>) -> GatewayOptions {
     GatewayOptions {
@@ -72,14 +69,4 @@ pub fn heard(bus: &EventBus) -> (Heard, Subscription) {
         writer.lock().unwrap().push((happening.event.name().to_owned(), happening.event.data()));
     });
     (heard, subscription)
-}
-
-/// Waits for something that another task does.
-pub async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let waiting = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(WAIT_LIMIT, waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
 }

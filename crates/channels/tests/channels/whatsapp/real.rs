@@ -8,7 +8,8 @@ use hob_channels::{ChannelError, ChannelStatus};
 use hob_process::{Need, std_command};
 use tokio::time::{Instant, timeout};
 
-use super::support::{WAIT_LIMIT, node, part};
+use super::support::{node, part};
+use crate::wait::WAIT_LIMIT;
 
 /// The scripts beside their packages, as `hob channel login whatsapp` lays them out.
 fn installed(directory: &Path) -> PathBuf {

@@ -7,14 +7,19 @@ use async_trait::async_trait;
 use hob_channels::whatsapp::{
     LinkState, LoginError, LoginStep, WhatsappInstaller, WhatsappLinking, WhatsappProgram, login,
 };
-use hob_channels::{Channel, ChannelOptions, ChannelService, WhatsappOptions};
-use hob_channels::{ChannelError, ChannelMessage, ChannelStatus, HandlerResult, LiveReply, MessageHandler};
+use hob_channels::{
+    Channel, ChannelError, ChannelMessage, ChannelOptions, ChannelService, ChannelStatus, ChannelStore,
+    HandlerResult, LiveReply, MIGRATIONS, MessageHandler, SqliteChannelStore, WhatsappOptions,
+};
 use hob_core::Ask;
+use hob_db::Database;
 use hob_testkit::{EngineAsk, ScriptedEngine};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::support::{Script, WAIT_LIMIT, echoing, node, until};
+use super::support::{Script, echoing, node};
+use crate::rules::rules;
+use crate::wait::{WAIT_LIMIT, until};
 
 const ANN: &str = "4915@s.whatsapp.net";
 
@@ -33,6 +38,31 @@ async fn messages_with_the_name_are_answered_and_private_messages_stay_private()
         ]
     );
     assert_eq!(whatsapp.status(), ChannelStatus::Disconnected);
+}
+
+#[tokio::test]
+async fn a_message_that_comes_while_a_command_sends_is_answered_by_the_next_server() {
+    let script = Script::new("connected(); message('Hob, hello');");
+    let database = Database::in_memory(&[MIGRATIONS]).unwrap();
+    let store: Arc<dyn ChannelStore> = Arc::new(SqliteChannelStore::new(database));
+    let whatsapp = Channel::whatsapp_of_command(script.options(), Some(Arc::clone(&store)));
+    assert_eq!(whatsapp.connect().await, ChannelStatus::Connected);
+    until("the message is saved", || store.unsettled().unwrap().len() == 1).await;
+    whatsapp.close().await;
+    assert!(script.sent().is_empty());
+
+    let script = Script::new("connected();");
+    let options = ChannelOptions {
+        whatsapp: Some(script.options()),
+        inbound: Some(rules()),
+        store: Some(store),
+        ..ChannelOptions::default()
+    };
+    let channels = ChannelService::new(options).unwrap();
+    let ask: Arc<dyn Ask> = Arc::new(EngineAsk::new(Arc::new(ScriptedEngine::saying(&["hi"]))));
+    channels.listen(&ask);
+    until("an answer", || !script.sent().is_empty()).await;
+    channels.close().await;
 }
 
 /// Says whether a message counts as that of someone else.

@@ -11,9 +11,6 @@ use hob_channels::{Channel, HandlerResult, LiveReply, MessageHandler, WhatsappOp
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Far longer than anything here takes: a test that waits this long has failed.
-pub const WAIT_LIMIT: Duration = Duration::from_secs(240);
-
 /// What every script begins with. Orders are written to a file, and sends are acknowledged unless the test decides otherwise.
 const BEGINNING: &str = r#"
 import { createInterface } from 'node:readline';
@@ -96,14 +93,4 @@ pub fn echoing(options: WhatsappOptions) -> Channel {
     let whatsapp = Channel::whatsapp(options);
     whatsapp.on_message(Arc::new(Echo));
     whatsapp
-}
-
-/// Waits for something that another task or process does.
-pub async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let waiting = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(WAIT_LIMIT, waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
 }

@@ -76,7 +76,8 @@ async fn over_the_gateway(config: &Config, args: &ChannelSendArgs) -> Result<()>
 }
 
 async fn over_whatsapp(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result<()> {
-    let whatsapp = channels::whatsapp(config, home);
+    let store = settings::databases(config).ok().and_then(|found| channels::channel_store(&found.hob).ok());
+    let whatsapp = channels::whatsapp(config, home, store);
     let status = {
         let _waiting = Spinner::start("connecting to WhatsApp");
         whatsapp.connect().await

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::cloud::translate::{self, RoleTurn};
+use crate::openai_compat::tool_calls::plain_call_id;
 use crate::wire::unsupported_field::UnsupportedField;
 
 /// One block of a turn.
@@ -120,7 +121,7 @@ fn spoken(message: &Message, index: usize) -> Result<Vec<Block<'_>>, Unsupported
     blocks.extend(translate::texts(message, index)?.into_iter().filter_map(text));
     for (position, call) in message.tool_calls.iter().enumerate() {
         blocks.push(Block::ToolUse {
-            id: &call.id,
+            id: plain_call_id(&call.id),
             name: &call.name,
             input: translate::arguments(call, index, position)?,
         });
@@ -148,7 +149,7 @@ fn sealed_block(block: &Value) -> Option<Block<'_>> {
 
 fn result(message: &Message, index: usize) -> Result<Block<'_>, UnsupportedField> {
     Ok(Block::ToolResult {
-        tool_use_id: translate::answered_call(message, index)?,
+        tool_use_id: plain_call_id(translate::answered_call(message, index)?),
         content: blocks(message, index)?,
     })
 }

@@ -169,6 +169,18 @@ fn a_tool_history_alternates_and_keeps_every_system_message() {
 }
 
 #[test]
+fn ids_of_calls_have_no_signature_of_another_provider() {
+    let signed = "t1--thought--Ab-_zQ";
+    let request = asking(vec![
+        Message { tool_calls: vec![call(signed, "{}")], ..Message::new(Role::Assistant, "") },
+        Message::tool_result(signed, "noon"),
+    ]);
+    let messages = written(&request)["messages"].clone();
+    let ids = [&messages[0]["content"][0]["id"], &messages[1]["content"][0]["tool_use_id"]];
+    assert_eq!(ids, ["t1", "t1"]);
+}
+
+#[test]
 fn an_invalid_history_is_refused_with_its_position() {
     let broken = asking(vec![
         Message::new(Role::User, "hi"),

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use hob_core::{Collector, Generation, ModelCapabilities, ModelInfo};
+use hob_core::{Collector, GenerateRequest, Generation, ModelCapabilities, ModelInfo};
 use serde::Deserialize;
 
 use super::events::GeminiDecoder;
@@ -11,18 +11,18 @@ use super::wire_types::WireAnswer;
 use crate::wire::deltas::{DecodeError, Decoder};
 
 /// Reads a complete answer.
-pub(super) fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeError> {
+pub(super) fn read(body: &[u8], request: &GenerateRequest) -> Result<Generation, DecodeError> {
     let mut answer: WireAnswer =
         serde_json::from_slice(body).map_err(|error| DecodeError::unreadable(body, error.to_string()))?;
     let model = answer.model_version.take();
-    let mut chunks = GeminiDecoder::default();
+    let mut chunks = GeminiDecoder::new(request);
     let mut deltas = VecDeque::new();
     chunks.take(answer, &mut deltas)?;
     let unfinished = || DecodeError::Malformed("no candidate has a finish reason".to_owned());
     chunks.end(&mut deltas).map_err(|_| unfinished())?;
     let mut collector = Collector::default();
     deltas.into_iter().for_each(|delta| collector.push(delta));
-    collector.finish(model.unwrap_or_else(|| requested_model.to_owned())).ok_or_else(unfinished)
+    collector.finish(model.unwrap_or_else(|| request.model.clone())).ok_or_else(unfinished)
 }
 
 #[derive(Deserialize)]

@@ -3,6 +3,10 @@ use hob_core::{Answer, FinishReason, ToolCall, Usage};
 use super::*;
 use crate::cloud::gemini::wire_types::finish_reason;
 
+fn read(body: &[u8], model: &str) -> Result<Generation, DecodeError> {
+    super::read(body, &GenerateRequest { model: model.into(), ..GenerateRequest::default() })
+}
+
 fn answer(content: &str, finish_reason: FinishReason) -> Answer {
     Answer {
         content: content.into(),
@@ -71,6 +75,36 @@ fn calls_without_ids_get_different_ones() {
     let calls = read(body.as_bytes(), "m").unwrap().answer.tool_calls;
     assert_eq!(calls.len(), 2);
     assert!(!calls[0].id.is_empty() && calls[0].id != calls[1].id, "{calls:?}");
+}
+
+#[test]
+fn only_the_first_call_of_each_answer_is_kept_without_parallel_calls() {
+    let candidate = |index: u32| {
+        format!(
+            r#"{{"index": {index}, "finishReason": "STOP", "content": {{"parts": [
+                {{"functionCall": {{"name": "f"}}, "thoughtSignature": "AAAA"}}, {{"functionCall": {{"name": "g"}}}}, {{"text": "well"}}
+            ]}}}}"#
+        )
+    };
+    let body = format!(r#"{{"candidates": [{}, {}]}}"#, candidate(0), candidate(1));
+    let names = |parallel_tool_calls| -> Vec<Vec<String>> {
+        let request = GenerateRequest { parallel_tool_calls, ..GenerateRequest::default() };
+        let Generation { answer, alternatives, .. } = super::read(body.as_bytes(), &request).unwrap();
+        let answers = std::iter::once(answer).chain(alternatives);
+        answers
+            .map(|answer| {
+                assert_eq!(
+                    (answer.content.as_str(), answer.finish_reason),
+                    ("well", FinishReason::ToolCalls)
+                );
+                answer.tool_calls.into_iter().map(|call| call.name).collect()
+            })
+            .collect()
+    };
+    assert_eq!(names(Some(false)), [["f"], ["f"]]);
+    for parallel in [None, Some(true)] {
+        assert_eq!(names(parallel), [["f", "g"], ["f", "g"]]);
+    }
 }
 
 #[test]

@@ -2,13 +2,11 @@
 //!
 //! Newer Gemini models sign the reasoning behind a call and reject a history without the signature. Chat clients have
 //! no field for the signature, but they send a call's id back unchanged. So the signature is part of the id, in
-//! characters that every provider allows there: `call_Xy…--thought--EqQBCg…`.
+//! characters that clients accept there: `call_Xy…--thought--EqQBCg…`. Other providers get the id without it.
 
 use std::borrow::Cow;
 
-use crate::openai_compat::tool_calls::new_call_id;
-
-const MARK: &str = "--thought--";
+use crate::openai_compat::tool_calls::{SIGNATURE_MARK, new_call_id};
 
 /// The value that Google expects in place of a signature when another model made the call.
 const FOREIGN: &str = "skip_thought_signature_validator";
@@ -17,7 +15,7 @@ const FOREIGN: &str = "skip_thought_signature_validator";
 pub(super) fn join(id: Option<String>, signature: Option<&str>) -> String {
     let mut id = id.filter(|id| !id.is_empty()).unwrap_or_else(new_call_id);
     if let Some(signature) = signature {
-        id.push_str(MARK);
+        id.push_str(SIGNATURE_MARK);
         id.extend(signature.trim_end_matches('=').chars().map(|letter| match letter {
             '+' => '-',
             '/' => '_',
@@ -29,15 +27,10 @@ pub(super) fn join(id: Option<String>, signature: Option<&str>) -> String {
 
 /// Google's id, and the signature as Google sent it.
 pub(super) fn split(id: &str) -> (&str, Option<String>) {
-    match id.split_once(MARK) {
+    match id.split_once(SIGNATURE_MARK) {
         Some((id, letters)) => (id, Some(base64(letters))),
         None => (id, None),
     }
-}
-
-/// The id without its signature.
-pub(super) fn plain(id: &str) -> &str {
-    id.split_once(MARK).map_or(id, |(id, _)| id)
 }
 
 /// Base64 in the standard alphabet, with padding.
@@ -69,6 +62,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::openai_compat::tool_calls::plain_call_id;
 
     #[test]
     fn a_call_without_an_id_gets_a_fresh_one() {
@@ -80,7 +74,7 @@ mod tests {
     #[test]
     fn an_id_without_a_signature_is_unchanged() {
         assert_eq!(split("toolu_1"), ("toolu_1", None));
-        assert_eq!(plain("toolu_1"), "toolu_1");
+        assert_eq!(plain_call_id("toolu_1"), "toolu_1");
     }
 
     proptest! {
@@ -91,7 +85,7 @@ mod tests {
             let id = join(Some("fc-1".to_owned()), Some(&signature));
             prop_assert!(id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
             prop_assert_eq!(split(&id), ("fc-1", Some(signature)));
-            prop_assert_eq!(plain(&id), "fc-1");
+            prop_assert_eq!(plain_call_id(&id), "fc-1");
         }
     }
 }

@@ -4,12 +4,13 @@
 use std::borrow::Cow;
 
 use hob_core::budget::{BODY_VALUES, json_values};
-use hob_core::{Image, Message, Role};
+use hob_core::{CalledTools, Image, Message, Role};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::call_id;
 use crate::cloud::translate::{self, RoleTurn};
+use crate::openai_compat::tool_calls::plain_call_id;
 use crate::wire::unsupported_field::UnsupportedField;
 
 /// One part of a turn: one of the fields, with an optional signature.
@@ -67,6 +68,7 @@ impl<'a> Conversation<'a> {
     pub(super) fn of(messages: &'a [Message]) -> Result<Self, UnsupportedField> {
         let mut system = Vec::new();
         let mut turns: Vec<RoleTurn<RequestPart<'a>>> = Vec::new();
+        let mut called = CalledTools::default();
         let mut values_left = BODY_VALUES;
         for (index, message) in messages.iter().enumerate() {
             translate::no_author(message, index)?;
@@ -75,10 +77,11 @@ impl<'a> Conversation<'a> {
                 Role::User => translate::say(&mut turns, "user", parts(message, index)?),
                 Role::Assistant => translate::say(&mut turns, "model", spoken(message, index)?),
                 Role::Tool => {
-                    let answer = response(message, &messages[..index], index, &mut values_left)?;
+                    let answer = response(message, &called, index, &mut values_left)?;
                     translate::say(&mut turns, "user", vec![answer]);
                 }
             }
+            called.add(message);
         }
         let turns = turns
             .into_iter()
@@ -140,12 +143,12 @@ fn spoken(message: &Message, index: usize) -> Result<Vec<RequestPart<'_>>, Unsup
 /// `values_left` stay a text.
 fn response<'a>(
     message: &'a Message,
-    before: &'a [Message],
+    called: &CalledTools<'a>,
     index: usize,
     values_left: &mut usize,
 ) -> Result<RequestPart<'a>, UnsupportedField> {
     let id = translate::answered_call(message, index)?;
-    let name = Message::tool_name(before, id).ok_or_else(|| {
+    let name = called.name(id).ok_or_else(|| {
         UnsupportedField::because(
             format!("messages[{index}].tool_call_id"),
             "no earlier tool call has this id",
@@ -162,7 +165,7 @@ fn response<'a>(
     }
     let response = object.unwrap_or_else(|| Map::from_iter([("result".to_owned(), Value::String(text))]));
     Ok(RequestPart {
-        function_response: Some(FunctionResponse { id: call_id::plain(id), name, response }),
+        function_response: Some(FunctionResponse { id: plain_call_id(id), name, response }),
         ..RequestPart::default()
     })
 }

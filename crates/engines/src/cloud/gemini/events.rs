@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use hob_core::{Delta, TextDelta, ToolCallDelta, Usage};
+use hob_core::{Delta, GenerateRequest, TextDelta, ToolCallDelta, Usage};
 use serde_json::Value;
 
 use super::call_id;
@@ -26,9 +26,15 @@ struct Progress {
 pub(super) struct GeminiDecoder {
     candidates: BTreeMap<u32, Progress>,
     usage: Option<Usage>,
+    /// Whether the calls of a candidate after its first one are dropped. Google has no option for that.
+    one_call: bool,
 }
 
 impl GeminiDecoder {
+    pub(super) fn new(request: &GenerateRequest) -> Self {
+        GeminiDecoder { one_call: request.parallel_tool_calls == Some(false), ..GeminiDecoder::default() }
+    }
+
     /// Takes the next part of the answer, or all of it.
     pub(super) fn take(
         &mut self,
@@ -61,6 +67,9 @@ impl GeminiDecoder {
         let progress = self.candidates.entry(choice).or_default();
         let parts = candidate.content.and_then(|content| content.parts);
         for part in parts.into_iter().flatten() {
+            if self.one_call && progress.calls > 0 && part.function_call.is_some() {
+                continue;
+            }
             deltas.extend(progress.part(choice, part));
         }
         if candidate.finish_reason.is_some() {

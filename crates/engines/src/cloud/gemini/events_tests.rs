@@ -4,7 +4,10 @@ use serde_json::json;
 use super::*;
 
 fn decode(chunks: &[Value]) -> Result<Vec<Delta>, DecodeError> {
-    let mut decoder = GeminiDecoder::default();
+    decode_with(GeminiDecoder::default(), chunks)
+}
+
+fn decode_with(mut decoder: GeminiDecoder, chunks: &[Value]) -> Result<Vec<Delta>, DecodeError> {
     let mut deltas = VecDeque::new();
     for chunk in chunks {
         decoder.frame(format!("data: {chunk}").as_bytes(), &mut deltas)?;
@@ -73,6 +76,22 @@ fn calls_in_several_chunks_are_counted_and_keep_their_signature() {
         DONE,
     ];
     assert_eq!(deltas, Ok(expected));
+}
+
+#[test]
+fn calls_of_later_chunks_are_dropped_without_parallel_calls() {
+    let call = |name: &str| json!({ "functionCall": { "id": name, "name": name, "args": {} } });
+    let request = GenerateRequest { parallel_tool_calls: Some(false), ..GenerateRequest::default() };
+    let chunks = [chunk(0, call("f"), None), chunk(0, call("g"), None), chunk(0, call("h"), Some("STOP"))];
+    let first = Delta::ToolCall(ToolCallDelta {
+        choice: 0,
+        index: 0,
+        id: Some("f".into()),
+        name: Some("f".into()),
+        arguments: "{}".into(),
+    });
+    let deltas = decode_with(GeminiDecoder::new(&request), &chunks);
+    assert_eq!(deltas, Ok(vec![first, finish(0, FinishReason::ToolCalls), DONE]));
 }
 
 #[test]

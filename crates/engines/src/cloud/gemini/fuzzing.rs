@@ -12,7 +12,7 @@ use crate::wire::unsupported_field::UnsupportedField;
 /// An answer, whole or as a stream.
 pub fn check_answer(bytes: &[u8]) {
     check_decoder(bytes, GeminiDecoder::default);
-    let _ = answer::read(bytes, "model");
+    let _ = answer::read(bytes, &GenerateRequest::default());
     let _ = read_models(bytes);
 }
 

@@ -92,14 +92,17 @@ impl Engine for Gemini {
     async fn generate(&self, request: &GenerateRequest) -> Result<Generation, EngineError> {
         let (response, warnings) = self.ask(request, "generateContent").await?;
         let body = self.endpoint.body(response).await?;
-        let generation = answer::read(&body, &request.model)
-            .map_err(|error| error.into_engine_error(&self.endpoint, false))?;
+        let generation =
+            answer::read(&body, request).map_err(|error| error.into_engine_error(&self.endpoint, false))?;
         Ok(Generation { warnings, ..generation })
     }
 
     async fn stream(&self, request: &GenerateRequest) -> Result<GenerationStream, EngineError> {
         let (response, warnings) = self.ask(request, "streamGenerateContent?alt=sse").await?;
-        Ok(GenerationStream { warnings, deltas: deltas(&self.endpoint, response, GeminiDecoder::default()) })
+        Ok(GenerationStream {
+            warnings,
+            deltas: deltas(&self.endpoint, response, GeminiDecoder::new(request)),
+        })
     }
 
     /// Google truncates a text that is too long and does not report it.

@@ -68,7 +68,7 @@ pub(super) fn body(request: &GenerateRequest) -> Result<Body<'_>, UnsupportedFie
         generation_config: generation_config(request, &mut own)?,
         tools: (!request.tools.is_empty())
             .then(|| [Tools { function_declarations: request.tools.iter().map(function).collect() }]),
-        tool_config: tool_config(request)?,
+        tool_config: tool_config(request),
         own,
         ignored: translate::ignored(request, &OWN_FIELDS)?,
     })
@@ -141,27 +141,21 @@ fn function(definition: &ToolDefinition) -> Function<'_> {
     }
 }
 
-fn tool_config(request: &GenerateRequest) -> Result<Option<Value>, UnsupportedField> {
+fn tool_config(request: &GenerateRequest) -> Option<Value> {
     if request.tools.is_empty() {
-        return Ok(None);
-    }
-    if request.parallel_tool_calls == Some(false) {
-        return Err(UnsupportedField::because(
-            "parallel_tool_calls",
-            "Gemini has no option to disable parallel calls",
-        ));
+        return None;
     }
     // In Google's API either all functions are strict or none is. A forced call follows its schema in any case.
     let strict = request.tools.iter().any(|tool| tool.strict == Some(true));
     let config = match &request.tool_choice {
         None | Some(ToolChoice::Auto) if strict => json!({ "mode": "VALIDATED" }),
-        None => return Ok(None),
+        None => return None,
         Some(ToolChoice::Auto) => json!({ "mode": "AUTO" }),
         Some(ToolChoice::None) => json!({ "mode": "NONE" }),
         Some(ToolChoice::Required) => json!({ "mode": "ANY" }),
         Some(ToolChoice::Function(name)) => json!({ "mode": "ANY", "allowedFunctionNames": [name] }),
     };
-    Ok(Some(json!({ "functionCallingConfig": config })))
+    Some(json!({ "functionCallingConfig": config }))
 }
 
 #[cfg(test)]

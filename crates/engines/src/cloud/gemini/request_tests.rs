@@ -1,4 +1,5 @@
 use std::num::NonZeroU32;
+use std::time::{Duration, Instant};
 
 use hob_core::{
     Content, ContentPart, Image, JsonSchema, MaxTokens, Message, Role, Sampling, Temperature, ToolCall,
@@ -292,8 +293,22 @@ fn tools_and_the_choice_among_them_are_translated() {
         mode(Some(ToolChoice::Function("weather".into())), None),
         Some(json!({ "mode": "ANY", "allowedFunctionNames": ["weather"] }))
     );
-    let one_at_a_time = GenerateRequest { parallel_tool_calls: Some(false), ..request };
-    assert_eq!(refused(&one_at_a_time), "parallel_tool_calls");
+    // Hob drops the other calls of the answer.
+    let one_at_a_time = GenerateRequest { parallel_tool_calls: Some(false), ..request.clone() };
+    assert_eq!(written(&one_at_a_time), written(&request));
+}
+
+/// A search through all earlier calls for each result takes far longer than the limit.
+#[test]
+fn many_results_find_their_calls_in_linear_time() {
+    let ids: Vec<String> = (0..20_000).map(|number| format!("call_{number:05}")).collect();
+    let calls = ids.iter().map(|id| call(id, "f", "")).collect();
+    let mut messages = vec![Message { tool_calls: calls, ..Message::new(Role::Assistant, "") }];
+    messages.extend(ids.iter().map(|_| Message::tool_result("call_19999", "11")));
+    let request = asking(messages);
+    let began = Instant::now();
+    body(&request).unwrap();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
 #[test]

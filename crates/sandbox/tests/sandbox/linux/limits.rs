@@ -55,6 +55,18 @@ async fn processes_that_use_too_much_memory_together_are_killed() {
     assert_eq!(outcome.exit_reason, ExitReason::TooMuchMemory, "{outcome:?}");
 }
 
+#[tokio::test]
+async fn what_many_sockets_hold_counts_as_memory() {
+    let limits = SandboxLimits { memory: 200 << 20, ..SandboxLimits::default() };
+    let code = "import os, socket, time\n\
+                for _ in range(5):\n\
+                \x20   if os.fork() == 0: break\n\
+                pairs = [socket.socketpair() for _ in range(110)]\n\
+                time.sleep(25)";
+    let outcome = limited(limits).run(Job::new(ScriptLanguage::Python, code)).await.unwrap();
+    assert_eq!(outcome.exit_reason, ExitReason::TooMuchMemory, "{outcome:?}");
+}
+
 /// Such memory would not be counted, so a program could use that of the whole machine.
 #[tokio::test]
 async fn memory_that_belongs_to_no_process_is_refused() {
@@ -71,6 +83,7 @@ async fn memory_that_belongs_to_no_process_is_refused() {
                 \x20   ('shared', lambda: mmap.mmap(-1, 4096)),\n\
                 \x20   ('zeros', map_zeros),\n\
                 \x20   ('vsock', lambda: socket.socket(40, socket.SOCK_STREAM)),\n\
+                \x20   ('buffer', lambda: socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)),\n\
                 ]:\n\
                 \x20   try:\n\
                 \x20       attempt()\n\
@@ -79,7 +92,8 @@ async fn memory_that_belongs_to_no_process_is_refused() {
                 \x20       print(name, error.strerror)";
     let outcome = python(code).await;
     let expected = "memfd Operation not permitted\nshmget Operation not permitted\n\
-                    shared Operation not permitted\nzeros No such device\nvsock Operation not permitted\n";
+                    shared Operation not permitted\nzeros No such device\nvsock Operation not permitted\n\
+                    buffer Operation not permitted\n";
     assert_eq!(outcome.stdout, expected, "{}", outcome.stderr);
 }
 

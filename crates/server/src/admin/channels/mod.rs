@@ -3,6 +3,10 @@
 //! Anyone can list the channels. Only the owner can see the gateway's address and errors, and send: a message goes out in the
 //! owner's name.
 
+pub(crate) mod details;
+mod qr_code;
+pub(crate) mod senders;
+
 use std::time::Duration;
 
 use axum::Json;

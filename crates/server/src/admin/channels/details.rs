@@ -14,8 +14,9 @@ use hob_core::AgentPreference;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::admin::qr_code::QrPath;
-use crate::admin::{audit, channel_senders, settings};
+use super::qr_code::QrPath;
+use super::senders;
+use crate::admin::{audit, settings};
 use crate::error::{ApiError, ApiResult, LINK_ON_THE_MACHINE};
 use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
@@ -55,7 +56,7 @@ pub(crate) async fn details(State(state): SharedState, extensions: Extensions) -
     });
     let rules = channels.as_ref().and_then(|channels| channels.rules());
     let (waiting, approved) = match &channels {
-        Some(channels) => channel_senders::listed(channels).await?,
+        Some(channels) => senders::listed(channels).await?,
         None => Default::default(),
     };
     Ok(Json(json!({

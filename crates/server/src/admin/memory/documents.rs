@@ -16,9 +16,9 @@ use hob_memory::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::audit;
-use super::key_request::begin_request;
-use super::memory::{memory_for, not_cached, selected};
+use super::{memory_for, not_cached, selected};
+use crate::admin::audit;
+use crate::admin::key_request::begin_request;
 use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::{JsonBody, read_file, read_json};

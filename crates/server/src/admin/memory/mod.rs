@@ -1,6 +1,9 @@
 //! `POST /v1/memory/search` and `GET /v1/memory/stats`: documents, of all collections for the owner, and of those that its key names for a
 //! member.
 
+pub(crate) mod documents;
+pub(crate) mod folders;
+
 use std::sync::Arc;
 
 use axum::Json;
@@ -13,7 +16,7 @@ use hob_core::{CollectionName, CollectionSet};
 use hob_memory::{MemoryBackend, MemoryError, MemoryQuery, MemoryService, SearchResults};
 use serde::Deserialize;
 
-use super::key_request::begin_request;
+use crate::admin::key_request::begin_request;
 use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::read_json;

@@ -9,8 +9,8 @@ use hob_core::CollectionSet;
 use hob_memory::{DocumentFolder, FolderRequest, IndexJob};
 use serde::{Deserialize, Serialize};
 
-use super::audit;
 use super::documents::DocumentCaller;
+use crate::admin::audit;
 use crate::error::{ApiError, ApiResult};
 use crate::json::read;
 use crate::limits::body::read_json;
