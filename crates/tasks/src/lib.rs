@@ -9,8 +9,6 @@
 //! [`Ask`]: hob_core::Ask
 //! [`Clock`]: hob_core::Clock
 
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
-
 mod claim_plan;
 mod clock_check;
 mod cron;

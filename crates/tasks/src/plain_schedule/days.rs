@@ -4,6 +4,10 @@ use std::collections::BTreeSet;
 
 use super::vocabulary::{Unit, Word, as_part, as_time};
 
+/// Why days with times of their own are no schedule.
+pub(super) const DIFFERENT_TIMES: &str =
+    "a task cannot have different times on different days; create a task for each";
+
 /// The words before, between and behind the times, without times and parts of the day.
 pub(crate) fn around_times(words: &[Word]) -> Vec<Vec<Word>> {
     let others = |part: &[Word]| part.iter().copied().filter(|word| as_part(*word).is_none()).collect();
@@ -34,6 +38,11 @@ pub(crate) fn differ_by_time(around: &[Vec<Word>]) -> bool {
         }
         [first, others @ ..] => others.iter().any(|other| other != first),
     }
+}
+
+/// Whether one of the times is meant for every day.
+pub(crate) fn has_daily_time(around: &[Vec<Word>]) -> bool {
+    around.iter().any(|part| days_at(part) == [Word::Daily])
 }
 
 /// The days at one time. `every` alone, as in `every morning at 9`, is every day.

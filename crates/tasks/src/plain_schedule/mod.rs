@@ -1,6 +1,7 @@
 //! Schedules in plain words, such as `weekdays 07:00`. Pure.
 
 mod days;
+mod parts;
 mod reader;
 mod repeats;
 mod vocabulary;
@@ -11,13 +12,13 @@ use hob_core::Zone;
 use jiff::civil::Date;
 
 use self::days::{
-    any_weekdays, around_times, days_of_month, differ_by_time, named_days, nth_weekdays, weekdays,
-    without_times,
+    DIFFERENT_TIMES, any_weekdays, around_times, days_of_month, differ_by_time, has_daily_time, named_days,
+    nth_weekdays, weekdays, without_times,
 };
-use self::reader::{MONTHS, OTHER_PART, WordProblem, is_readable, read_schedule};
+use self::reader::{MONTHS, WordProblem, is_readable, read_schedule};
 use self::repeats::{DayRepeats, day_repeats};
 use self::vocabulary::{
-    DayPart, DayTime, Half, KNOWN, Unit, Word, as_part, as_time, clock, clock_in, known, small_number, words,
+    DayTime, Half, KNOWN, Unit, Word, as_part, as_time, clock, clock_in, known, small_number, words,
 };
 use crate::schedule::{ScheduleSpec, ScheduleType};
 use crate::types::{TaskError, TaskField};
@@ -31,9 +32,6 @@ const LONGEST: usize = 200;
 const EXAMPLES: &str = "'weekdays 07:00', 'daily 7:30', 'monday and thursday 18:00', 'every 15 minutes', 'hourly', \
                         'monthly on the 1st 09:00' or 'first monday 09:00', or a date for a single run, such as \
                         '2027-01-31 09:00'";
-
-/// Why days with times of their own are no schedule.
-const DIFFERENT_TIMES: &str = "a task cannot have different times on different days; create a task for each";
 
 /// Why `every second monday` is no schedule.
 const SECOND_OR_OTHER: &str = "it can mean once a month or once in several weeks; write 'second monday of the month 09:00', or 'every \
@@ -119,12 +117,10 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
     let times: BTreeSet<DayTime> = all.iter().filter_map(|word| as_time(*word)).collect();
     let all = check_count(all, times.len())?;
     let around = around_times(&all);
-    let parts: Vec<DayPart> = all.iter().filter_map(|word| as_part(*word)).collect();
+    let has_part = all.iter().any(|word| as_part(*word).is_some());
     let mut rest = without_times(&around);
-    if !parts.is_empty() {
-        check_parts(&parts, &times, &rest)?;
-    }
-    if times.len() > 1 && differ_by_time(&around) {
+    let is_repeated = around.len() > 2 && has_daily_time(&around);
+    if (times.len() > 1 || is_repeated) && differ_by_time(&around) {
         return Err(WordProblem::Refused(DIFFERENT_TIMES));
     }
     let is_interval = matches!(rest.as_slice(), [Word::Every, Word::Number(_), Word::Unit(_)]);
@@ -134,6 +130,9 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
             || take(&mut rest, &[Word::Unit(Unit::Month)]));
     let is_weekly =
         take(&mut rest, &[Word::Every, Word::Unit(Unit::Week)]) || take(&mut rest, &[Word::Weekly]);
+    if is_weekly && weekdays(&rest).is_none() {
+        return Err(WordProblem::Refused("name the day, as in 'monday 09:00'"));
+    }
     let cron = |days: &str, weekdays: &str| cron(&times, days, weekdays);
     if matches!(rest.as_slice(), [Word::Every, Word::Ordinal(2..), Word::Day(_)] if !is_monthly) {
         return Err(WordProblem::Refused(SECOND_OR_OTHER));
@@ -143,10 +142,9 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
     }
     match rest.as_slice() {
         [] if is_monthly => Err(WordProblem::Refused("name the day, as in 'monthly on the 1st 09:00'")),
-        [] if is_weekly => Err(WordProblem::Refused("name the day, as in 'monday 09:00'")),
         [] | [Word::Daily] | [Word::Every, Word::Unit(Unit::Day)] => cron("*", "*"),
         // Such as 'every morning at 7'.
-        [Word::Every] if !parts.is_empty() && !is_monthly && !is_weekly => cron("*", "*"),
+        days if has_part && !is_monthly && days.iter().all(|word| *word == Word::Every) => cron("*", "*"),
         [Word::Hourly] | [Word::Every, Word::Unit(Unit::Hour)] if times.is_empty() => {
             Ok(PlainSchedule { kind: ScheduleType::Cron, value: "0 * * * *".to_owned() })
         }
@@ -221,30 +219,6 @@ fn check_count(mut words: Vec<Word>, times: usize) -> Result<Vec<Word>, WordProb
     Err(WordProblem::Refused(
         "name each time or day, as in 'daily 8:00 and 18:00' or 'monday and thursday 9:00'",
     ))
-}
-
-/// Refuses times that are not in the parts of the day.
-fn check_parts(parts: &[DayPart], times: &BTreeSet<DayTime>, rest: &[Word]) -> Result<(), WordProblem> {
-    if times.is_empty() {
-        // The number of 'every morning 7' is probably a time.
-        let has_number = rest.iter().any(|word| matches!(word, Word::Number(_)));
-        return Err(if has_number { WordProblem::Unclear } else { WordProblem::NoTime });
-    }
-    if times.iter().any(|time| !parts.iter().any(|part| part.has(time.hour))) {
-        return Err(WordProblem::Refused(OTHER_PART));
-    }
-    // 'friday night at 1am' probably means Saturday.
-    let is_after_midnight = |time: &DayTime| {
-        time.hour < 6 && parts.iter().all(|part| *part == DayPart::Night || !part.has(time.hour))
-    };
-    let is_every_day =
-        matches!(rest, [] | [Word::Daily | Word::Every] | [Word::Every, Word::Unit(Unit::Day)]);
-    if !is_every_day && times.iter().any(is_after_midnight) {
-        return Err(WordProblem::Refused(
-            "after midnight it is the next day; write that day, as in 'saturday 01:00'",
-        ));
-    }
-    Ok(())
 }
 
 /// A date with a time, if the words begin with a date.
@@ -329,7 +303,7 @@ fn nearest(words: &[String]) -> Option<String> {
         similar.min_by_key(|(distance, _)| *distance).map(|(_, form)| form.to_owned())
     });
     let corrected: Vec<String> = corrected.collect::<Option<_>>()?;
-    (corrected != words && meaning(&corrected).is_ok()).then(|| corrected.join(" "))
+    (corrected != words && meaning(&corrected).is_ok()).then(|| joined(&corrected))
 }
 
 /// `10 minutes` with the word that it lacks.
@@ -338,15 +312,26 @@ fn with_every(words: &[String]) -> Option<String> {
         return None;
     }
     let corrected: Vec<String> = std::iter::once(EVERY.to_owned()).chain(words.iter().cloned()).collect();
-    meaning(&corrected).is_ok().then(|| corrected.join(" "))
+    meaning(&corrected).is_ok().then(|| joined(&corrected))
 }
 
-/// `daily 7` with a time that cannot be a count.
+/// `daily 7` with a time that cannot be a count. As many of the last numbers become times as it takes, but those of `at 7` are hours.
 fn with_minutes(words: &[String]) -> Option<String> {
-    let place = words.iter().rposition(|word| small_number(word).is_some_and(|hour| hour < 24))?;
     let mut corrected = words.to_vec();
-    corrected[place] = format!("{:0>2}:00", words[place]);
-    meaning(&corrected).is_ok().then(|| corrected.join(" "))
+    let hours = words.iter().enumerate().rev();
+    let hours = hours.filter(|(_, word)| small_number(word).is_some_and(|hour| hour < 24));
+    for (place, hour) in hours.take_while(|(place, _)| *place == 0 || words[place - 1] != "at") {
+        corrected[place] = format!("{hour:0>2}:00");
+        if meaning(&corrected).is_ok() {
+            return Some(joined(&corrected));
+        }
+    }
+    None
+}
+
+/// The words as a user writes them.
+fn joined(words: &[String]) -> String {
+    words.join(" ").replace(" ,", ",")
 }
 
 #[cfg(test)]

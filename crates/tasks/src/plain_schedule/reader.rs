@@ -1,14 +1,16 @@
 //! Reads the words of a schedule, each in its place: the number of `at 8` is an hour, the one of `8 minutes` is not. Knows nothing of the
 //! schedules that the words make. Pure.
 
-use super::vocabulary::{DayPart, Half, Unit, Word, as_part, clock, clock_in, is_like_time, known, ordinal};
+use super::parts::{TimeForm, WrittenTime, in_parts};
+use super::vocabulary::{DayPart, Half, Unit, Word, as_part, as_time, clock, is_like_time, known, ordinal};
 
-/// Why a time does not fit the part of the day.
-pub(crate) const OTHER_PART: &str =
-    "the time is in another part of the day; write it as in 'daily 19:00' or 'daily 7pm'";
+/// Why `on the 1st and on mondays` is no schedule.
+const DATES_AND_DAYS: &str =
+    "a task cannot have both days of the month and days of the week; create a task for each";
 
-/// Why `daily 9 and 11pm` is no schedule.
-const OTHER_HALF: &str = "write am or pm at each hour, as in 'daily 9am and 5pm', or 'daily 9:00 and 17:00'";
+/// Why `second last friday` is no schedule.
+const FROM_END: &str =
+    "it cannot count from the end of the month; only 'last' is possible, as in 'last friday 17:00'";
 
 /// Why months and years are no schedule.
 pub(crate) const MONTHS: &str =
@@ -29,7 +31,11 @@ pub(crate) enum WordProblem {
 pub(crate) fn read_schedule(words: &[String]) -> Result<Vec<Word>, WordProblem> {
     check_neighbours(words).map_err(WordProblem::Refused)?;
     let written: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mut read = read_words(&written)?;
+    if has_dates_and_days(&written) {
+        return Err(WordProblem::Refused(DATES_AND_DAYS));
+    }
+    let (read, times) = read_words(&written)?;
+    let mut read = in_parts(&read, &times).map_err(WordProblem::Refused)?;
     settle(&mut read);
     Ok(read)
 }
@@ -51,6 +57,10 @@ fn check_neighbours(words: &[String]) -> Result<(), &'static str> {
                 "a single run needs a date, as in '2027-01-31 09:00'; leave 'once' out if it repeats",
             );
         }
+        // Such as 'quarter to 12' or 'half past noon'.
+        if matches!((word.as_str(), next), ("quarter" | "half", Some("to" | "past"))) {
+            return Err("write the time in digits, as in 'daily 8:45'");
+        }
         // 'every second of the month' is a day.
         let is_nth = matches!(follows, Some(Word::Ordinal(_))) || next.and_then(ordinal).is_some();
         if known(word) == Some(Word::Every)
@@ -63,12 +73,49 @@ fn check_neighbours(words: &[String]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Writes `every other day` and `every third day` as `every 2 days` and `every 3 days`, and `from monday to friday` without its first
-/// word.
+/// Whether days of the month stand beside days of the week. The places of `first and third monday` are no days of the month.
+fn has_dates_and_days(words: &[&str]) -> bool {
+    let is_weekday = |word: &str| matches!(known(word), Some(Word::Day(_) | Word::Weekdays | Word::Weekends));
+    let is_unit = |word: &&str| matches!(known(word), Some(Word::Unit(_)));
+    let is_date = |place: usize| {
+        let behind = &words[place + 1..];
+        let noun = behind.iter().position(|word| !is_place(word) && !is_joint(word) && *word != "the");
+        // The last of several places is directly before its day.
+        let is_of_week = noun.is_some_and(|at| is_weekday(behind[at]) && is_place(words[place + at]));
+        is_place(words[place]) && !is_of_week && !behind.first().is_some_and(is_unit)
+    };
+    words.iter().any(|word| is_weekday(word)) && (0..words.len()).any(is_date)
+}
+
+/// Whether a word joins those of a list.
+fn is_joint(word: &str) -> bool {
+    matches!(word, "and" | "&" | ",")
+}
+
+/// Whether a word can be the place of a day in a month.
+fn is_place(word: &str) -> bool {
+    matches!(known(word), Some(Word::Ordinal(_) | Word::Last)) || ordinal(word).is_some()
+}
+
+/// Writes `every other day` and `every third day` as `every 2 days` and `every 3 days`, `from monday to friday` without its first word,
+/// and `daily on weekdays` as `weekdays`.
 fn settle(words: &mut Vec<Word>) {
     let is_from = |some: &[Word]| matches!(some, [Word::Between, Word::Day(_), Word::To, Word::Day(_)]);
     if let Some(place) = words.windows(4).position(is_from) {
         words.remove(place);
+    }
+    let has_one_time = words.iter().filter(|word| as_time(**word).is_some()).count() == 1;
+    let is_narrowed = |behind: &[Word]| match behind {
+        [Word::Time(_), days @ ..] if has_one_time => is_several_days(days),
+        days => is_several_days(days),
+    };
+    let daily = |place: usize| match &words[place..] {
+        [Word::Daily, behind @ ..] if is_narrowed(behind) => Some(place..place + 1),
+        [Word::Every, Word::Unit(Unit::Day), behind @ ..] if is_narrowed(behind) => Some(place..place + 2),
+        _ => None,
+    };
+    if let Some(daily) = (0..words.len()).find_map(daily) {
+        words.drain(daily);
     }
     let is_of_month = words.contains(&Word::Unit(Unit::Month));
     for place in 1..words.len() {
@@ -85,13 +132,16 @@ fn settle(words: &mut Vec<Word>) {
     }
 }
 
-fn read_words(words: &[&str]) -> Result<Vec<Word>, WordProblem> {
-    let mut read: Vec<Word> = Vec::new();
+fn is_several_days(words: &[Word]) -> bool {
+    matches!(words, [Word::Weekdays | Word::Weekends, ..] | [Word::Day(_), Word::To, Word::Day(_), ..])
+}
+
+fn read_words<'a>(words: &[&'a str]) -> Result<(Vec<Word>, Vec<WrittenTime<'a>>), WordProblem> {
+    let (mut read, mut times): (Vec<Word>, Vec<WrittenTime<'_>>) = (Vec::new(), Vec::new());
     let part_of = |word: &str| as_part(known(word)?);
     let mut left = words;
-    // In 'weekdays at 8 and 18', both numbers are hours.
-    let (mut is_after_at, mut is_after_hour, mut is_hour) = (false, false, false);
-    let (mut has_half, mut has_plain_hour) = (false, false);
+    // In 'weekdays at 8, 12 and 18', all numbers are hours.
+    let (mut before, mut is_after_at, mut is_after_hour) = (None, false, false);
     while let [word, rest @ ..] = left {
         let word = *word;
         left = rest;
@@ -99,6 +149,7 @@ fn read_words(words: &[&str]) -> Result<Vec<Word>, WordProblem> {
         let behind = rest.strip_prefix(&["o'clock"]).unwrap_or(rest);
         let is_clock = behind.len() < rest.len();
         let may_be_hour = is_after_at || is_after_hour || is_clock;
+        let is_behind_time = matches!(before, Some(Word::Time(_))) && !is_clock;
         let (half, part, length) = match behind {
             ["in", "the", part, ..] => (None, part_of(part), 3),
             // The number of 'on the 15 at night 22:00' is a day.
@@ -111,62 +162,75 @@ fn read_words(words: &[&str]) -> Result<Vec<Word>, WordProblem> {
             Some(Word::Ordinal(2)) if matches!(read.last(), Some(Word::Number(_))) => {
                 Word::Unit(Unit::Second)
             }
+            Some(Word::Time(_)) if is_behind_time => return Err(bad_time(words, rest)),
             Some(word) => word,
             // Such as 'weekdays in the morning at 7:30'.
             None if word == "in" && matches!(rest, ["the", part, ..] if part_of(part).is_some()) => {
                 Word::Filler
             }
-            None => {
-                // Such as 'every evening at 7'. In 'every evening at 13:00' the time is clear.
-                let is_in_evening = half.is_none()
-                    && read.iter().filter_map(|word| as_part(*word)).eq([DayPart::Evening])
-                    && match number {
-                        Some(_) => may_be_hour,
-                        None => clock_in(word, DayPart::Evening).is_some(),
-                    };
-                let time = match part.or(is_in_evening.then_some(DayPart::Evening)) {
-                    Some(part) if clock(word, None).is_some() => {
-                        Some(clock_in(word, part).ok_or(WordProblem::Refused(OTHER_PART))?)
-                    }
-                    _ => clock(word, half),
-                };
-                has_half |= time.is_some() && (half.is_some() || part.is_some() || word.ends_with('m'));
-                match (time, number) {
-                    (Some(time), None) => Word::Time(time),
-                    (Some(time), Some(_)) if half.is_some() || part.is_some() => Word::Time(time),
-                    // In 'the 1st at 9 and 15', the last may be a day.
-                    (_, Some(_)) if is_after_hour && !is_clock && is_of_month(&read) => {
-                        return Err(WordProblem::Unclear);
-                    }
-                    (Some(time), Some(_)) if may_be_hour => {
-                        has_plain_hour |= !is_in_evening;
-                        Word::Time(time)
-                    }
-                    (_, Some(number)) => Word::Number(number),
-                    (None, None) if is_like_time(word) => return Err(WordProblem::BadTime(word.to_owned())),
-                    (None, None) => Word::Ordinal(ordinal(word).ok_or(WordProblem::Unclear)?),
+            None => match (clock(word, half), number) {
+                (Some(time), None) => Word::Time(time),
+                (Some(time), Some(_)) if half.is_some() || part.is_some() => Word::Time(time),
+                (_, Some(number)) if (is_behind_time || is_after_hour) && is_counted(rest) => {
+                    Word::Number(number)
                 }
-            }
+                // Such as 'daily at 7 30'.
+                (_, Some(_)) if is_behind_time => return Err(bad_time(words, rest)),
+                // In 'the 1st at 9 and 15', the last may be a day.
+                (_, Some(_)) if is_after_hour && !is_clock && (is_of_month(&read) || is_listed(rest)) => {
+                    return Err(WordProblem::Unclear);
+                }
+                (Some(time), Some(_)) if may_be_hour => Word::Time(time),
+                (_, Some(number)) => Word::Number(number),
+                (None, None) if is_like_time(word) => return Err(WordProblem::BadTime(word.to_owned())),
+                (None, None) => Word::Ordinal(ordinal(word).ok_or(WordProblem::Unclear)?),
+            },
         };
-        let is_written_time = matches!(meaning, Word::Time(_)) && known(word).is_none();
-        // The night is read again as a part of the day: after midnight it is the next day.
-        if is_written_time && (half.is_some() || part.is_some_and(|part| part != DayPart::Night)) {
-            left = behind.get(length..).unwrap_or_default();
+        if let Word::Time(time) = meaning {
+            let is_named = known(word).is_some();
+            let form = match number {
+                _ if is_named => TimeForm::Named,
+                _ if half.is_some() || word.ends_with('m') => TimeForm::Half,
+                Some(_) => TimeForm::Hour,
+                None => TimeForm::Clock,
+            };
+            let part = part.filter(|_| !is_named);
+            if !is_named {
+                let has_more = half.is_some() || part.is_some();
+                left = if has_more { behind.get(length..).unwrap_or_default() } else { behind };
+            }
+            times.push(WrittenTime { place: read.len(), word, form, time, part });
+        }
+        // 'first and last friday' is possible.
+        if meaning == Word::Last && matches!(before, Some(Word::Ordinal(_) | Word::Number(_))) {
+            return Err(WordProblem::Refused(FROM_END));
         }
         is_after_at = word == "at";
-        is_after_hour = is_hour && matches!(word, "and" | "&");
-        is_hour = matches!(meaning, Word::Time(_));
+        is_after_hour = is_joint(word) && (is_after_hour || is_behind_time);
+        before = Some(meaning);
         if meaning != Word::Filler {
             read.push(meaning);
         }
     }
-    let is_range_end = |pair: &[Word]| {
-        matches!(pair, [Word::Number(_), Word::To] | [Word::To | Word::Between, Word::Number(_)])
-    };
-    match has_half && (has_plain_hour || read.windows(2).any(is_range_end)) {
-        true => Err(WordProblem::Refused(OTHER_HALF)),
-        false => Ok(read),
-    }
+    Ok((read, times))
+}
+
+/// A time and the word behind it, which make none together. The rest is behind that word.
+fn bad_time(words: &[&str], rest: &[&str]) -> WordProblem {
+    let end = words.len() - rest.len();
+    WordProblem::BadTime(words[end.saturating_sub(2)..end].join(" "))
+}
+
+/// Whether the number before these words is a count.
+fn is_counted(rest: &[&str]) -> bool {
+    let next = rest.first().and_then(|word| known(word));
+    matches!(next, Some(Word::Unit(_) | Word::Repeated(_)))
+}
+
+/// Whether the word before these is in a list with days of a month, as the 15 of `15 and last day`.
+fn is_listed(rest: &[&str]) -> bool {
+    let next = rest.iter().find(|word| !is_joint(word) && **word != "the");
+    rest.first().is_some_and(|word| is_joint(word)) && next.is_some_and(|word| is_place(word))
 }
 
 /// Whether these words name days of a month.

@@ -67,7 +67,9 @@ impl DayPart {
         match self {
             DayPart::Afternoon => (12..18).contains(&hour),
             DayPart::Evening => hour >= 16,
-            DayPart::Morning | DayPart::Night => self.has(hour),
+            // 'every morning at 12' is neither clearly noon nor midnight.
+            DayPart::Morning => (1..12).contains(&hour),
+            DayPart::Night => self.has(hour),
         }
     }
 }
@@ -81,7 +83,7 @@ pub(crate) struct DayTime {
 
 /// All words, in every form.
 pub(crate) const KNOWN: &[(&[&str], Word)] = &[
-    (&["at", "on", "the", "and", "&", "of", "o'clock", "once"], Word::Filler),
+    (&["at", "on", "the", "and", "&", ",", "of", "o'clock", "once"], Word::Filler),
     (&["every", "each"], Word::Every),
     (&["to", "through", "till", "until", "-"], Word::To),
     (&["daily", "everyday"], Word::Daily),
@@ -146,6 +148,10 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["half", "hour"], &["30", "minutes"]),
     (&["quarter", "of", "an", "hour"], &["15", "minutes"]),
     (&["quarter", "hour"], &["15", "minutes"]),
+    (&["a", "quarter", "to"], &["quarter", "to"]),
+    (&["a", "quarter", "past"], &["quarter", "past"]),
+    (&["12", "noon"], &["noon"]),
+    (&["12", "midnight"], &["midnight"]),
     (&["fortnightly"], &["every", "2", "weeks"]),
     (&["one"], &["1"]),
     (&["two"], &["2"]),
@@ -173,12 +179,12 @@ const SHORT_UNITS: &[(&[&str], &str)] = &[
     (&["w", "weeks"], "weeks"),
 ];
 
-/// The words in lower case, without commas, and without words that stand for others. A range such as `mon-fri` is three words.
+/// The words in lower case, without words that stand for others. A comma is a word, and a range such as `mon-fri` is three.
 pub(crate) fn words(text: &str) -> Vec<String> {
-    let is_gap = |letter: char| letter.is_whitespace() || matches!(letter, ',' | ';');
-    let text = text.to_lowercase().replace('–', "-");
+    let text = text.to_lowercase().replace('–', "-").replace([',', ';'], " , ");
     let mut words: Vec<&str> = Vec::new();
-    for word in text.split(is_gap).map(|word| word.trim_end_matches('.')).filter(|word| !word.is_empty()) {
+    for word in text.split_whitespace().map(|word| word.trim_end_matches('.')).filter(|word| !word.is_empty())
+    {
         let is_time = |word: &str| clock(word, None).is_some();
         match word.split_once('-') {
             Some((from, to)) if (is_day(from) && is_day(to)) || (is_time(from) && is_time(to)) => {
@@ -205,7 +211,28 @@ pub(crate) fn words(text: &str) -> Vec<String> {
             }
         }
     }
+    for place in 0..written.len() {
+        if let Some(time) = written.get(place..place + 3).and_then(spoken_time) {
+            written.splice(place..place + 3, [time]);
+        }
+    }
     written
+}
+
+/// `quarter to 9` is `8:45`.
+fn spoken_time(words: &[String]) -> Option<String> {
+    let [part, side, hour] = words else { return None };
+    let end = hour.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(hour.len());
+    let (hour, half) = hour.split_at(end);
+    let hour = small_number(hour)?;
+    let (hour, minute) = match (part.as_str(), side.as_str(), hour) {
+        // Before 12 and 1, 'am' and 'pm' are not those of the hour.
+        ("quarter", "to", 2..=11 | 13..=23) => (hour - 1, 45),
+        ("quarter", "past", _) => (hour, 15),
+        ("half", "past", _) => (hour, 30),
+        _ => return None,
+    };
+    Some(format!("{hour}:{minute}{half}"))
 }
 
 /// The number and the unit of a word such as `15min`.

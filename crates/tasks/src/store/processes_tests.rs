@@ -1,12 +1,12 @@
 //! Real processes on one database, and some that are killed. The test program starts itself as the other processes.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hob_db::{Database, DatabaseError};
-use hob_testkit::{PostgresServer, TestDatabase};
+use hob_testkit::{PostgresServer, TestDatabase, test_process};
 use jiff::SignedDuration;
 
 use super::simulation_tests::{check, log};
@@ -55,13 +55,11 @@ fn open(place: &str) -> Arc<dyn TaskStore> {
 
 impl Place {
     fn start(&self, what: &str, owner: &str, together: usize) -> Child {
-        Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", &format!("store::processes_tests::{what}"), "--ignored"])
+        test_process(&format!("store::processes_tests::{what}"))
             .env(PLACE, &self.name)
             .env(STARTED, self.root.path().join("started"))
             .env(OWNER, owner)
             .env(TOGETHER, together.to_string())
-            .stdout(Stdio::null())
             .spawn()
             .expect("started")
     }
