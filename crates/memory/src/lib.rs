@@ -5,7 +5,10 @@
 //!
 //! Knows nothing of `config.toml`, HTTP or agents. The caller passes in the engine for vectors.
 
-#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start this program again"))]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")
+)]
 
 pub mod chunk;
 pub mod context;

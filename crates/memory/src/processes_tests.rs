@@ -1,11 +1,11 @@
 //! Several processes on one memory, and one that is killed. The test program starts itself as the other processes.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hob_testkit::{PostgresServer, TestDatabase};
+use hob_testkit::{PostgresServer, TestDatabase, test_process};
 use tokio_util::sync::CancellationToken;
 
 use crate::index::{IndexOptions, index};
@@ -86,12 +86,9 @@ impl Notes {
 
     /// Indexes in another process.
     fn start(&self) -> Child {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "processes_tests::indexes", "--ignored"]).env(DIRECTORY, &self.root);
-        if let Some(url) = &self.url {
-            command.env(DATABASE, url);
-        }
-        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        let mut command = test_process("processes_tests::indexes");
+        command.env(DIRECTORY, &self.root).envs(self.url.iter().map(|url| (DATABASE, url)));
+        command.spawn().unwrap()
     }
 
     /// Every file is in it once, each is found, and the index of words knows nothing else.

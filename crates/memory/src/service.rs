@@ -220,23 +220,30 @@ impl MemoryService {
         let (name, chunks) = (source.path.clone(), source.chunks.len() as u64);
         let collections = CollectionSet::of(source.collection.clone());
         let store = self.store.open().await?;
+        let backend = self.backend().await?;
         let to = Arc::clone(&store);
         blocking(move || to.save(&source, SystemTime::now())).await?.map_err(store_failed)?;
-        let backend = self.backend().await?;
-        if backend.needs_vectors() {
-            // A note without a vector is found by its words, and gets one with the next indexing.
-            let download = download_for(self.options.backend.is_none());
-            match self.options.embedders.embedder(download).await {
-                Ok(embedder) => drop(embedder.embed_missing(&store, &collections, &|_| {}).await?),
-                Err(error) => tracing::warn!(
-                    %error,
-                    "a note is stored without a vector, and found by its words. The next indexing adds the \
-                     vector"
-                ),
-            }
+        // A note without a vector is found by its words, and gets one with the next indexing.
+        if backend.needs_vectors()
+            && let Err(error) = self.embed_notes(&store, &collections).await
+        {
+            tracing::warn!(
+                %error,
+                "a note is stored without a vector, and found by its words. The next indexing adds the vector"
+            );
         }
         self.publish_stored(backend, chunks);
         Ok(name)
+    }
+
+    async fn embed_notes(
+        &self,
+        store: &Arc<dyn MemoryStore>,
+        collections: &CollectionSet,
+    ) -> Result<(), MemoryError> {
+        let download = download_for(self.options.backend.is_none());
+        let embedder = self.options.embedders.embedder(download).await?;
+        embedder.embed_missing(store, collections, &|_| {}).await.map(drop)
     }
 
     /// Indexes the changed files of a directory, or a file, into the owner's collection.
@@ -306,12 +313,18 @@ impl MemoryService {
     ) -> Result<(), MemoryError> {
         // Before the first run, so that no change is missed.
         let watch = Arc::new(Mutex::new(DirectoryWatch::start(path, self.store.path())?));
+        let mut is_first = true;
         loop {
             match self.index_with(path, indexing.clone()).await {
                 Ok(report) => after(&report),
                 Err(MemoryError::Stopped) => return Ok(()),
+                // It may get new files.
+                Err(error @ MemoryError::NoFiles { .. }) if !is_first => {
+                    tracing::warn!(%error, "the memory is not changed; Hob indexes the directory again after its next change");
+                }
                 Err(error) => return Err(error),
             }
+            is_first = false;
             let (watch, stop) = (Arc::clone(&watch), indexing.stop.child_token());
             let _dropped = stop.clone().drop_guard();
             let changed = blocking(move || watch.lock().changed(&stop)).await?;
@@ -327,25 +340,34 @@ impl MemoryService {
         path: &str,
         from: Option<CollectionName>,
     ) -> Result<RemovedSources, MemoryError> {
+        self.forget_except(path, from, Vec::new()).await
+    }
+
+    /// Like [`Self::forget`]. What is below a path of `spared` stays.
+    pub(crate) async fn forget_except(
+        &self,
+        path: &str,
+        from: Option<CollectionName>,
+        spared: Vec<String>,
+    ) -> Result<RemovedSources, MemoryError> {
         let Some(store) = self.store.find().await? else { return Err(MemoryError::Empty) };
         let path = known_as(path)?;
         blocking(move || {
             let mut forgotten = RemovedSources::default();
             let collections = from.clone().map_or(CollectionSet::All, CollectionSet::of);
-            store.remove_skipped(&collections, Some(&path))?;
-            loop {
-                let paths = store.paths_below(&path, &collections, DELETE_BATCH)?;
-                if paths.is_empty() {
-                    store.sync()?;
-                    return Ok(forgotten);
-                }
+            store.remove_skipped(&collections, Some(&path), &spared)?;
+            let mut paths = store.paths_below(&path, &collections, usize::MAX)?;
+            paths.retain(|path| !spared.iter().any(|place| Path::new(path).starts_with(place)));
+            for paths in paths.chunks(DELETE_BATCH) {
                 let gone = match &from {
-                    Some(collection) => store.remove_from_collection(collection, &paths)?,
-                    None => store.remove(&paths)?,
+                    Some(collection) => store.remove_from_collection(collection, paths)?,
+                    None => store.remove(paths)?,
                 };
                 forgotten.sources += gone.sources;
                 forgotten.chunks += gone.chunks;
             }
+            store.sync()?;
+            Ok(forgotten)
         })
         .await?
         .map_err(store_failed)
@@ -384,7 +406,7 @@ impl MemoryService {
         blocking(move || {
             let mut forgotten = RemovedSources::default();
             store.remove_folders(&name)?;
-            store.remove_skipped(&CollectionSet::of(name.clone()), None)?;
+            store.remove_skipped(&CollectionSet::of(name.clone()), None, &[])?;
             loop {
                 let paths = store.paths_in(&name, DELETE_BATCH)?;
                 if paths.is_empty() {
@@ -447,9 +469,12 @@ fn index_and_note(
         listener(progress);
     };
     let report = index(store, path, options, &noting, stop)?;
+    let uploads = options.uploads_outside(path).and_then(Path::to_str);
+    let spared: Vec<String> = uploads.into_iter().map(str::to_owned).collect();
     let noted = store.replace_skipped(
         &options.collection,
         &path.to_string_lossy(),
+        &spared,
         &skipped.lock(),
         SystemTime::now(),
     );

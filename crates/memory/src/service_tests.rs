@@ -347,6 +347,21 @@ async fn a_note_is_saved_once_found_by_its_words_and_removed_by_its_name() {
 }
 
 #[tokio::test]
+async fn a_note_is_saved_also_if_the_engine_makes_no_vector() {
+    let fixture = Fixture::new(MemoryBackend::Hybrid);
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let writer = Arc::clone(&heard);
+    let _subscription = fixture.bus.subscribe(move |happening| writer.lock().push(happening.event.clone()));
+    fixture.vectors.is_down.store(true, Ordering::Relaxed);
+    let note = Note { title: None, text: "The gate code is 4711.".into() };
+    let name = fixture.memory.store(note).await.unwrap();
+    assert_eq!(*heard.lock(), [Event::MemoryStore { backend: "hybrid".into(), count: 1 }]);
+    assert_eq!(fixture.ask("gate code", MemoryBackend::Sqlite).await.unwrap(), [format!("{name}:1")]);
+    fixture.vectors.is_down.store(false, Ordering::Relaxed);
+    assert_eq!(fixture.memory.index(&fixture.notes()).await.unwrap().vectors, 3, "it gets one with the next");
+}
+
+#[tokio::test]
 async fn a_deleted_folder_can_be_removed() {
     let fixture = Fixture::new(MemoryBackend::Sqlite);
     fixture.memory.index(&fixture.notes()).await.unwrap();
@@ -399,6 +414,15 @@ async fn watched_changes_are_found_and_deleted_files_are_not() {
     fs::remove_file(fixture.notes().join("plan.md")).unwrap();
     until(&|report| report.removed == 1).await;
     assert_eq!(fixture.ask("roses", MemoryBackend::Sqlite).await.unwrap(), [""; 0]);
+    fs::remove_file(fixture.notes().join("doctor.md")).unwrap();
+    until(&|report| report.removed == 1).await;
+    // A directory without files keeps its documents until it has files again.
+    fs::remove_file(fixture.notes().join("car.md")).unwrap();
+    // Longer than the quiet time after a change.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(fixture.ask("tyres", MemoryBackend::Sqlite).await.unwrap(), [fixture.file("car.md:1")]);
+    fixture.write("plan.md", "Plant the roses in March.");
+    until(&|report| (report.indexed, report.removed) == (1, 1)).await;
     stop.cancel();
     watching.await.unwrap().unwrap();
 }

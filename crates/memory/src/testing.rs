@@ -1,7 +1,7 @@
 //! An engine for tests whose vectors are the words of a text.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use hob_core::{
@@ -19,6 +19,8 @@ const SYNONYMS: [(&str, &str); 2] = [("automobile", "car"), ("physician", "docto
 pub(crate) struct WordVectors {
     /// The number of embedded texts.
     pub(crate) embedded: AtomicUsize,
+    /// Whether every request fails.
+    pub(crate) is_down: AtomicBool,
 }
 
 impl WordVectors {
@@ -57,6 +59,9 @@ impl Engine for WordVectors {
     }
 
     async fn embed(&self, request: &EmbedRequest) -> Result<Embeddings, EngineError> {
+        if self.is_down.load(Ordering::Relaxed) {
+            return Err(EngineError::Malformed { engine: "words".into(), reason: "it is down".into() });
+        }
         self.embedded.fetch_add(request.inputs.len(), Ordering::Relaxed);
         Ok(Embeddings {
             model: request.model.clone(),

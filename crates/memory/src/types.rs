@@ -214,6 +214,14 @@ pub enum MemoryError {
     #[error("cannot index {}: {reason}", path.display())]
     Path { path: PathBuf, reason: String },
 
+    /// A directory without files, whose indexed documents stay.
+    #[error(
+        "there are no files to index in {}, but the memory has documents of it. Is its drive missing? To remove its documents, run \
+         'hob memory forget PATH', or remove the folder on the page /documents.",
+        path.display()
+    )]
+    NoFiles { path: PathBuf },
+
     /// A note without text.
     #[error("cannot save a note without text")]
     EmptyNote,

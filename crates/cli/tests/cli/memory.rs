@@ -1,7 +1,11 @@
 //! `hob memory`: documents are indexed, searched and removed; `hob ask` uses them.
 
 use std::path::PathBuf;
+use std::time::SystemTime;
 
+use hob_core::CollectionName;
+use hob_memory::store::NewFolder;
+use hob_memory::{DocumentCatalog, SqliteMemoryStore};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -92,6 +96,42 @@ async fn indexed_documents_are_found_and_forgotten_ones_are_not() {
             notes.display()
         )
     );
+}
+
+#[tokio::test]
+async fn documents_of_a_watched_folder_are_not_forgotten_and_uploads_lose_their_copy() {
+    let home = Home::empty();
+    let notes = notes(&home);
+    index(&home, &notes).await;
+    let memory = SqliteMemoryStore::find(&home.directory().join("memory.db")).expect("good").expect("there");
+    let folder =
+        NewFolder { path: path(&notes).to_owned(), collection: CollectionName::default(), watched: true };
+    memory.save_folder(&folder, SystemTime::now()).expect("saved");
+    drop(memory);
+    for meant in [&notes, &notes.join("garden.txt")] {
+        let ran = home.run(&["memory", "forget", path(meant)]).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+        let reason =
+            format!("error: the folder {} is watched, so its documents would come back", path(&notes));
+        assert!(ran.stderr.starts_with(&reason), "{}", ran.stderr);
+    }
+
+    let uploads = home.directory().canonicalize().expect("there").join("documents/default");
+    std::fs::create_dir_all(&uploads).expect("a directory");
+    for (name, text) in [("gate.md", "The code is 4711."), ("photo.bin", "\0\0\0\0")] {
+        let (file, note) = (uploads.join(name), uploads.join(format!(".pending-{name}")));
+        std::fs::write(&file, text).expect("a file");
+        std::fs::write(&note, "").expect("a file");
+        let ran = home.run(&["memory", "index", path(&file)]).await;
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let ran = home.run(&["memory", "forget", path(&file)]).await;
+        assert_eq!(
+            (ran.code, ran.stderr.as_str(), file.exists(), note.exists()),
+            (Some(0), "", false, false)
+        );
+        let ran = home.run(&["memory", "forget", path(&file)]).await;
+        assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    }
 }
 
 #[tokio::test]

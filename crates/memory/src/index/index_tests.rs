@@ -6,10 +6,12 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime};
 
+use hob_core::CollectionName;
+
 use super::watch::DirectoryWatch;
 use super::*;
 use crate::chunk::ChunkOptions;
-use crate::store::SqliteMemoryStore;
+use crate::store::{DocumentCatalog, NewFolder, SqliteMemoryStore};
 use crate::types::IndexWarning;
 use crate::word_query::WordQuery;
 
@@ -48,6 +50,19 @@ impl Folder {
         index(&self.store, self.path(), &IndexOptions::default(), &|_| {}, stop)
     }
 
+    /// Indexes a directory in it.
+    fn index_below(&self, place: &str, options: &IndexOptions) -> IndexReport {
+        let (root, stop) = (self.path().join(place), CancellationToken::new());
+        index(&self.store, &root, options, &|_| {}, &stop).unwrap()
+    }
+
+    /// Adds a directory in it to the folders of the library.
+    fn add_folder(&self, place: &str) {
+        let path = self.path().canonicalize().unwrap().join(place).to_str().unwrap().to_owned();
+        let folder = NewFolder { path, collection: CollectionName::default(), watched: false };
+        self.store.save_folder(&folder, SystemTime::now()).unwrap();
+    }
+
     fn found(&self, question: &str) -> Vec<String> {
         let query = WordQuery::of(question).unwrap();
         let hits: Vec<i64> = self.store.find_words(&query, 9).unwrap().iter().map(|hit| hit.chunk).collect();
@@ -74,6 +89,61 @@ fn only_changed_files_are_read_again_and_deleted_ones_removed() {
     assert_eq!(folder.found("apples plums"), [""; 0]);
     assert_eq!(folder.found("cherry"), ["a.md"]);
     assert_eq!(folder.found("pear"), ["b.txt"]);
+}
+
+#[test]
+fn uploads_and_hidden_folders_below_a_directory_stay_when_it_is_indexed() {
+    let folder = Folder::with(&[
+        ("a.md", "apples"),
+        (".hob/documents/default/b.md", "pears"),
+        (".notes/c.md", "plums"),
+        (".old/d.md", "cherries"),
+    ]);
+    let mut options = IndexOptions::default();
+    options.limits.uploads = Some(folder.path().canonicalize().unwrap().join(".hob/documents"));
+    for place in [".hob/documents/default", ".notes", ".old"] {
+        assert_eq!(folder.index_below(place, &options).indexed, 1, "{place}");
+    }
+    folder.add_folder(".notes");
+    let report = folder.index_below("", &options);
+    assert_eq!(numbers(&report), [1, 1, 0, 0, 1, 0], "only the directory that is no folder is forgotten");
+    assert_eq!((folder.found("pears"), folder.found("plums")), (vec!["b.md".into()], vec!["c.md".into()]));
+    assert_eq!(folder.found("cherries"), [""; 0]);
+
+    // Their own runs remove what is gone.
+    for (place, gone) in [(".hob/documents/default", "b.md"), (".notes", "c.md")] {
+        folder.write(&format!("{place}/new.md"), "quinces");
+        fs::remove_file(folder.path().join(place).join(gone)).unwrap();
+        assert_eq!(numbers(&folder.index_below(place, &options)), [1, 1, 0, 0, 1, 0], "{place}");
+    }
+}
+
+#[test]
+fn a_folder_in_another_one_loses_deleted_files_but_not_all_of_them() {
+    let folder = Folder::with(&[("a.md", "apples"), ("work/b.md", "pears"), ("work/c.md", "plums")]);
+    folder.add_folder("work");
+    assert_eq!(folder.index().indexed, 3);
+    fs::remove_file(folder.path().join("work/b.md")).unwrap();
+    assert_eq!(numbers(&folder.index()), [2, 0, 2, 0, 1, 0]);
+    // As if its drive is missing.
+    fs::remove_file(folder.path().join("work/c.md")).unwrap();
+    assert_eq!(numbers(&folder.index()), [1, 0, 1, 0, 0, 0]);
+    assert_eq!(folder.found("plums"), ["c.md"]);
+}
+
+#[test]
+fn a_directory_without_files_is_an_error_and_its_documents_stay() {
+    let folder = Folder::with(&[]);
+    assert_eq!(numbers(&folder.index()), [0; 6], "nothing of it is known");
+    folder.write("notes/a.md", "apples");
+    folder.index();
+    fs::remove_dir_all(folder.path().join("notes")).unwrap();
+    folder.write(".hidden", "pears");
+    let error = folder.try_index(&CancellationToken::new()).unwrap_err();
+    assert!(matches!(error, MemoryError::NoFiles { .. }), "{error}");
+    assert_eq!(folder.found("apples"), ["a.md"]);
+    folder.write("b.md", "plums");
+    assert_eq!(numbers(&folder.index()), [1, 1, 0, 0, 1, 0]);
 }
 
 #[test]
@@ -200,15 +270,9 @@ fn a_reader_that_panics_loses_its_file_only() {
         assert!(path.extension().is_some_and(|extension| extension == "md"), "a fault of the reader");
         look(path, metadata, known, &options)
     };
-    let report = index_by(
-        &looking,
-        &folder.store,
-        &options.collection,
-        folder.path(),
-        &|_| {},
-        &CancellationToken::new(),
-    )
-    .unwrap();
+    let report =
+        index_by(&looking, &folder.store, &options, folder.path(), &|_| {}, &CancellationToken::new())
+            .unwrap();
     assert_eq!(numbers(&report), [42, 40, 0, 0, 0, 2], "{report:?}");
     for warning in &report.warnings {
         assert!(warning.path.to_string_lossy().contains("hostile"), "{warning:?}");
@@ -230,9 +294,8 @@ fn a_file_whose_readers_are_busy_is_read_when_they_are_free() {
         true => Seen::Busy("too many wait".to_owned()),
         false => look(path, metadata, known, &options),
     };
-    let index = |stop: &CancellationToken| {
-        index_by(&looking, &folder.store, &options.collection, folder.path(), &|_| {}, stop)
-    };
+    let index =
+        |stop: &CancellationToken| index_by(&looking, &folder.store, &options, folder.path(), &|_| {}, stop);
     assert_eq!(numbers(&index(&stop).unwrap()), [2, 2, 0, 0, 0, 0]);
     assert_eq!(folder.found("apples"), ["a.md"]);
     // A stop ends the wait.

@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use hob_core::{CollectionName, CollectionSet};
+use hob_core::CollectionSet;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -58,8 +58,9 @@ const MAX_WARNINGS: usize = 1_000;
 /// Files per deletion.
 const REMOVED_AT_ONCE: usize = 128;
 
-/// Indexes changed files below `root` into the collection of the options, and removes deleted files of this collection. A file has one
-/// text: what is read or deleted here changes in all its collections. Blocks.
+/// Indexes changed files below `root` into the collection of the options, and removes deleted files of this collection, but no uploads
+/// and no folders of the library that the walk does not reach. A file has one text: what is read or deleted here changes in all its
+/// collections. Blocks.
 pub fn index(
     store: &dyn MemoryStore,
     root: &Path,
@@ -70,7 +71,7 @@ pub fn index(
     let look = |path: &Path, metadata: &Metadata, known: &HashMap<String, SourceStamp>| {
         look(path, metadata, known, options)
     };
-    index_by(&look, store, &options.collection, root, progress, stop)
+    index_by(&look, store, options, root, progress, stop)
 }
 
 type Look<'a> = &'a (dyn Fn(&Path, &Metadata, &HashMap<String, SourceStamp>) -> Seen + Sync);
@@ -78,7 +79,7 @@ type Look<'a> = &'a (dyn Fn(&Path, &Metadata, &HashMap<String, SourceStamp>) -> 
 fn index_by(
     look: Look<'_>,
     store: &dyn MemoryStore,
-    collection: &CollectionName,
+    options: &IndexOptions,
     root: &Path,
     progress: IndexProgressFn<'_>,
     stop: &CancellationToken,
@@ -86,7 +87,7 @@ fn index_by(
     let root = resolve(root)?;
     let name = root.to_str().ok_or_else(|| cannot(&root, "its name is not UTF-8"))?;
     let known = store.known_below(name).map_err(store_failed)?;
-    let own = store.paths_below(name, &CollectionSet::of(collection.clone()), usize::MAX);
+    let own = store.paths_below(name, &CollectionSet::of(options.collection.clone()), usize::MAX);
     let own: HashSet<String> = own.map_err(store_failed)?.into_iter().collect();
     let mut run = Run {
         progress,
@@ -94,7 +95,7 @@ fn index_by(
         own: &own,
         unseen: own.iter().map(String::as_str).collect(),
         unknown: Vec::new(),
-        batch: Batch::new(store, collection),
+        batch: Batch::new(store, &options.collection),
     };
     let budget = ByteBudget::new(MAX_BYTES);
     // Stops the readers when the writer fails.
@@ -122,7 +123,7 @@ fn index_by(
     if stop.is_cancelled() {
         return Err(MemoryError::Stopped);
     }
-    run.forget_what_is_gone(store)?;
+    run.forget_what_is_gone(store, &root, options.uploads_outside(&root))?;
     Ok(run.report)
 }
 
@@ -205,7 +206,8 @@ fn read_files<'a>(
                 .unwrap_or_else(|_| Seen::Failed("its reader crashed; please report this".to_owned()))
         };
         let mut seen = try_to_look();
-        // Nobody waits for an index, so it waits for those who do. An upload has no later run.
+        // Indexing has no caller that waits for it, so it yields to callers that do. It does not skip the file, because no later run
+        // indexes an upload.
         let mut pause = BUSY_PAUSE;
         while matches!(seen, Seen::Busy(_)) && !stop.is_cancelled() {
             thread::sleep(pause);
@@ -228,7 +230,7 @@ struct Run<'a> {
     own: &'a HashSet<String>,
     /// Those that were not found yet.
     unseen: HashSet<&'a str>,
-    /// Unreadable directories.
+    /// Directories whose files this run does not know.
     unknown: Vec<PathBuf>,
     batch: Batch<'a>,
 }
@@ -321,15 +323,38 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn forget_what_is_gone(&mut self, store: &dyn MemoryStore) -> Result<(), MemoryError> {
+    fn forget_what_is_gone(
+        &mut self,
+        store: &dyn MemoryStore,
+        root: &Path,
+        uploads: Option<&Path>,
+    ) -> Result<(), MemoryError> {
+        self.unknown.extend(uploads.map(Path::to_owned));
+        self.unknown.extend(self.unmet_folders(store, root)?);
         let is_unknown = |path: &str| self.unknown.iter().any(|place| Path::new(path).starts_with(place));
         let gone: Vec<String> =
             self.unseen.iter().filter(|path| !is_unknown(path)).map(|path| (*path).to_owned()).collect();
+        // The directory where a drive is mounted looks like this without the drive.
+        if self.report.files == 0 && !gone.is_empty() && root.is_dir() {
+            return Err(MemoryError::NoFiles { path: root.to_owned() });
+        }
         for paths in gone.chunks(REMOVED_AT_ONCE) {
             self.report.removed += store.remove(paths).map_err(store_failed)?.sources;
         }
         (self.progress)(IndexProgress::Files(&self.report));
         Ok(())
+    }
+
+    /// The folders of the library below `root` of which the walk met no known file: they are hidden, ignored, or their drive is missing.
+    /// Runs over themselves remove their deleted files.
+    fn unmet_folders(&self, store: &dyn MemoryStore, root: &Path) -> Result<Vec<PathBuf>, MemoryError> {
+        let is_met = |folder: &Path| {
+            let mut met = self.own.iter().filter(|path| !self.unseen.contains(path.as_str()));
+            met.any(|path| Path::new(path).starts_with(folder))
+        };
+        let folders = store.folders().map_err(store_failed)?;
+        let folders = folders.into_iter().map(|folder| PathBuf::from(folder.path));
+        Ok(folders.filter(|folder| folder != root && folder.starts_with(root) && !is_met(folder)).collect())
     }
 }
 

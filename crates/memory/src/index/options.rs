@@ -25,6 +25,12 @@ impl IndexOptions {
         let is_upload = self.limits.uploads.as_ref().is_some_and(|uploads| path.starts_with(uploads));
         !is_upload && self.private.iter().any(|directory| path.starts_with(directory))
     }
+
+    /// The directory of uploaded documents, unless `root` is in it. They belong to the library, so work on a directory above them leaves
+    /// them in the memory.
+    pub(crate) fn uploads_outside(&self, root: &Path) -> Option<&Path> {
+        self.limits.uploads.as_deref().filter(|uploads| !root.starts_with(uploads))
+    }
 }
 
 /// The progress of indexing.

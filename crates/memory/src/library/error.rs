@@ -26,7 +26,10 @@ pub enum DocumentLibraryError {
     Folder(String),
     #[error("there is no such folder")]
     NoFolder,
-    #[error("the document is in the watched folder {}, so it would come back. Stop watching the folder, or delete the file.", folder.display())]
+    #[error(
+        "the folder {} is watched, so its documents would come back. Stop watching it on the page /documents, or delete the files.",
+        folder.display()
+    )]
     Watched { folder: PathBuf },
     #[error("cannot write {}", path.display())]
     Write { path: PathBuf, source: io::Error },

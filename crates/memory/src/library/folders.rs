@@ -4,14 +4,14 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use hob_core::{CollectionName, CollectionSet};
 
 use super::error::DocumentLibraryError;
 use super::job::{IndexJob, JobKind};
 use super::upload::{self, PendingUpload, UploadPayer};
-use super::{DocumentLibrary, FolderRequest, Inner, JobFuture, JobScope, PayerScope, ends_of, has};
+use super::{DocumentLibrary, FolderRequest, Inner, JobEnd, JobFuture, JobScope, PayerScope, ends_of, has};
 use crate::index::{IndexOptions, resolve};
 use crate::open::blocking;
 use crate::store::{DocumentFolder, FolderCheck, MemoryStore, NewFolder};
@@ -23,8 +23,9 @@ const LEASE: Duration = Duration::from_secs(120);
 /// The number of renewals before a lease expires.
 const RENEWALS_PER_LEASE: u32 = 4;
 
-/// A folder rests this many times as long as a run over it takes.
+/// A folder rests this many times as long as a run over it takes, up to the longest rest.
 const REST_FACTOR: u32 = 20;
+const MAX_REST: Duration = Duration::from_secs(3600);
 
 /// A server that does not have a folder leaves it to others for this many intervals.
 const GRACE_INTERVALS: u32 = 10;
@@ -78,7 +79,7 @@ impl DocumentLibrary {
         Ok(folder)
     }
 
-    /// Removes a folder, its jobs, and its documents from its collection. Files themselves stay.
+    /// Removes a folder, its jobs, and its documents from its collection, except those of other folders inside it. Files themselves stay.
     pub async fn remove_folder(&self, id: i64) -> Result<DocumentFolder, DocumentLibraryError> {
         let library = self.clone();
         self.to_its_end(async move {
@@ -89,10 +90,7 @@ impl DocumentLibrary {
             let is_its = |job: &IndexJob| job.collection == collection && job.path == Path::new(&folder.path);
             let stopped = inner.jobs.lock().cancel(is_its);
             ends_of(stopped).await;
-            match inner.memory.forget(&folder.path, Some(collection.clone())).await {
-                Ok(_) | Err(MemoryError::Empty) => {}
-                Err(error) => return Err(error.into()),
-            }
+            inner.forget_documents_of(&folder).await?;
             inner.announce(&collection);
             Ok(folder)
         })
@@ -184,17 +182,21 @@ impl DocumentLibrary {
         Ok(is_here || due + grace <= now)
     }
 
-    /// The watched folder that a path is in, which would add it again.
+    /// A watched folder that would add what is at a path again: it is above the path or below it.
     pub(super) async fn watched_folder_of(
         &self,
         path: &str,
         collections: &CollectionSet,
     ) -> Result<Option<DocumentFolder>, DocumentLibraryError> {
-        let is_over = |folder: &DocumentFolder| {
-            let is_meant = has(collections, &folder.collection);
-            folder.watched && is_meant && Path::new(path).starts_with(&folder.path)
+        let (path, options) = (Path::new(path), self.inner.memory.index_options());
+        let would_add = |folder: &DocumentFolder| {
+            let root = Path::new(&folder.path);
+            // The file of an upload is deleted with its document.
+            let is_upload = options.uploads_outside(root).is_some_and(|uploads| path.starts_with(uploads));
+            let is_meant = has(collections, &folder.collection) && !is_upload;
+            folder.watched && is_meant && (path.starts_with(root) || root.starts_with(path))
         };
-        Ok(self.folders().await?.into_iter().find(is_over))
+        Ok(self.folders().await?.into_iter().find(would_add))
     }
 }
 
@@ -212,17 +214,23 @@ impl Inner {
     /// Keeps a folder while it is indexed, and saves how that ended. Returns what went wrong.
     pub(super) async fn holding(
         &self,
+        job: &IndexJob,
         folder: &DocumentFolder,
-        mut work: Pin<Box<impl Future<Output = Option<String>>>>,
+        mut work: Pin<Box<impl Future<Output = JobEnd>>>,
     ) -> Option<String> {
-        let (id, began) = (folder.id, Instant::now());
-        let fault = loop {
+        let id = folder.id;
+        let JobEnd { fault, took } = loop {
             tokio::select! {
-                fault = &mut work => break fault,
+                end = &mut work => break end,
                 () = tokio::time::sleep(LEASE / RENEWALS_PER_LEASE) => {
                     let until = SystemTime::now() + LEASE;
-                    if let Err(error) = self.memory.read(move |store| store.hold_folder(id, until)).await {
-                        tracing::debug!(%error, "cannot renew the lease of a folder");
+                    match self.memory.read(move |store| store.hold_folder(id, until)).await {
+                        Ok(Some(false)) => {
+                            // Another server removed the folder.
+                            self.jobs.lock().cancel(|one| one.id == job.id);
+                        }
+                        Ok(_) => {}
+                        Err(error) => tracing::debug!(%error, "cannot renew the lease of a folder"),
                     }
                 }
             }
@@ -231,23 +239,53 @@ impl Inner {
         let check = FolderCheck {
             at: now,
             // After a stop, another server or the next start continues at once.
-            next: if self.stop.is_cancelled() { now } else { now + self.rest_after(began.elapsed()) },
+            next: if self.stop.is_cancelled() { now } else { now + self.rest_after(took) },
             fault: fault.clone(),
         };
-        if let Err(error) = self.memory.read(move |store| store.finish_folder(id, &check)).await {
-            tracing::warn!(
+        match self.memory.read(move |store| store.finish_folder(id, &check)).await {
+            Ok(Some(false)) => {
+                // A server that removes a folder does not wait for the runs of others.
+                if let Err(error) = self.forget_documents_of(folder).await {
+                    tracing::warn!(
+                        folder = folder.path,
+                        %error,
+                        "documents of a removed folder are still in the memory. 'hob memory forget PATH' removes \
+                         them"
+                    );
+                }
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(
                 folder = folder.path,
                 %error,
                 "the state of a watched folder is not saved; Hob indexes it again. 'hob doctor' checks the \
                  database"
-            );
+            ),
         }
         fault
     }
 
+    /// Forgets the documents of a removed folder, except uploads and those of other folders inside it.
+    async fn forget_documents_of(&self, removed: &DocumentFolder) -> Result<(), MemoryError> {
+        let root = Path::new(&removed.path);
+        // The folder itself is among them if it was added again.
+        let is_inside = |folder: &DocumentFolder| {
+            folder.collection == removed.collection && Path::new(&folder.path).starts_with(root)
+        };
+        let folders = self.memory.read(|store| store.folders()).await?.unwrap_or_default();
+        let mut spared: Vec<String> =
+            folders.into_iter().filter(is_inside).map(|folder| folder.path).collect();
+        let uploads = self.memory.index_options().uploads_outside(root).and_then(Path::to_str);
+        spared.extend(uploads.map(str::to_owned));
+        match self.memory.forget_except(&removed.path, Some(collection_of(removed)), spared).await {
+            Ok(_) | Err(MemoryError::Empty) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The rest after a run of this length, so that a large folder does not keep the disk busy.
-    fn rest_after(&self, run: Duration) -> Duration {
-        self.options.watch.interval.max(run.saturating_mul(REST_FACTOR))
+    pub(super) fn rest_after(&self, run: Duration) -> Duration {
+        self.options.watch.interval.max(run.saturating_mul(REST_FACTOR).min(MAX_REST))
     }
 }
 

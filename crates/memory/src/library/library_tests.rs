@@ -13,7 +13,7 @@ use crate::index::IndexOptions;
 use crate::read::ReadLimits;
 use crate::relevance::RelevanceFloor;
 use crate::service::MemoryOptions;
-use crate::store::{CatalogPage, SkippedFile, StoredDocument};
+use crate::store::{CatalogPage, NewFolder, SkippedFile, StoredDocument};
 use crate::types::{MemoryBackend, MemoryQuery};
 use crate::{MIGRATIONS, NoEmbedder};
 
@@ -29,7 +29,7 @@ fn name(text: &str) -> CollectionName {
 }
 
 fn no_payer(payer: UploadPayer) -> PayerScope {
-    panic!("nobody pays, also not {payer:?}")
+    panic!("no upload of these tests has a payer, but {payer:?} was found")
 }
 
 fn stored<'a>(
@@ -98,8 +98,17 @@ impl Fixture {
     }
 
     async fn add_folder(&self, watched: bool) -> Result<DocumentFolder, DocumentLibraryError> {
-        let request = FolderRequest { path: self.folder(), collection: name("team"), watched };
-        Ok(self.library.add_folder(request, Box::new(|work| work)).await?.0)
+        Ok(self.add_folder_at(self.notes.path(), watched).await?.0)
+    }
+
+    async fn add_folder_at(
+        &self,
+        path: &Path,
+        watched: bool,
+    ) -> Result<(DocumentFolder, IndexJob), DocumentLibraryError> {
+        let path = path.canonicalize().unwrap().to_str().unwrap().to_owned();
+        let request = FolderRequest { path, collection: name("team"), watched };
+        self.library.add_folder(request, Box::new(|work| work)).await
     }
 
     /// Waits for changes until the condition holds.
@@ -418,4 +427,102 @@ async fn an_uploaded_file_is_deleted_only_with_its_own_collection() {
     assert_eq!(gone, RemovedSources { sources: 1, chunks: 1 });
     assert_eq!((own.path.exists(), team.path.exists()), (false, true));
     fixture.library.close().await;
+}
+
+#[tokio::test]
+async fn uploads_below_a_watched_folder_are_forgotten_only_by_themselves() {
+    let mut fixture = Fixture::new();
+    let files = [("gate.md", b"The code is 4711.".as_slice()), ("photo.bin", &[0, 159, 146, 150, 0])];
+    for (file, text) in files {
+        let job = fixture.upload("team", file, text).await.unwrap();
+        fixture.finished(job.id).await;
+    }
+    let place = fixture.home.path().to_owned();
+    fs::write(place.join("roof.md"), "The roof leaks.").unwrap();
+    let (folder, job) = fixture.add_folder_at(&place, true).await.unwrap();
+    let job = fixture.finished(job.id).await;
+    assert_eq!((job.indexed, job.removed), (1, 0));
+    assert_eq!(found(&fixture.library, "4711").await, 1);
+
+    fixture.library.remove_folder(folder.id).await.unwrap();
+    let left: Vec<String> = fixture.documents().await.into_iter().map(|document| document.path).collect();
+    let upload = fixture.library.uploads().join("team/gate.md");
+    assert_eq!((left, fixture.skipped().await.len()), (vec![upload.to_str().unwrap().to_owned()], 1));
+
+    let (_, job) = fixture.add_folder_at(&place, true).await.unwrap();
+    fixture.finished(job.id).await;
+    let forgotten = fixture.library.forget(upload.to_str().unwrap(), CollectionSet::All).await.unwrap();
+    assert_eq!((forgotten.sources, upload.exists()), (1, false));
+    let above = place.parent().unwrap().to_str().unwrap();
+    let refused = fixture.library.forget(above, CollectionSet::All).await;
+    assert!(matches!(refused, Err(DocumentLibraryError::Watched { .. })), "the folder would add them again");
+    fixture.library.close().await;
+}
+
+#[tokio::test]
+async fn removing_a_folder_keeps_the_documents_of_folders_inside_it() {
+    let mut fixture = Fixture::new();
+    let work = fixture.notes.path().join("work");
+    fs::create_dir(&work).unwrap();
+    fixture.write("a.md", "The boiler is old.");
+    fixture.write("work/b.md", "The roof leaks.");
+    let (outer, first) = fixture.add_folder_at(fixture.notes.path(), false).await.unwrap();
+    let (inner, second) = fixture.add_folder_at(&work, false).await.unwrap();
+    for job in [first, second] {
+        fixture.finished(job.id).await;
+    }
+    fixture.library.remove_folder(outer.id).await.unwrap();
+    let left: Vec<String> = fixture.documents().await.into_iter().map(|document| document.path).collect();
+    assert_eq!(left, [format!("{}/b.md", inner.path)]);
+    fixture.library.remove_folder(inner.id).await.unwrap();
+    assert_eq!(fixture.documents().await, []);
+    fixture.library.close().await;
+}
+
+#[tokio::test]
+async fn the_wait_for_another_job_does_not_count_as_the_run_of_a_folder() {
+    let mut fixture = Fixture::new();
+    fixture.write("a.md", "The boiler is old.");
+    let library = fixture.library.clone();
+    let turn = library.inner.turn.acquire().await.unwrap();
+    let (_, job) = fixture.add_folder_at(fixture.notes.path(), true).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let began = Instant::now();
+    drop(turn);
+    fixture.finished(job.id).await;
+    let longest = began.elapsed() * 20;
+    let folder = library.folders().await.unwrap().remove(0);
+    let rest = folder.due.time().duration_since(folder.checked.unwrap().time()).unwrap();
+    assert!(rest <= longest, "it rests for {rest:?} after a run of less than {:?}", longest / 20);
+    let rest_after = |hours: u64| library.inner.rest_after(Duration::from_secs(hours * 3600)).as_secs();
+    assert_eq!((rest_after(0), rest_after(1)), (0, 3600), "and no longer than an hour");
+    library.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_that_another_server_removes_is_not_indexed_further_and_leaves_nothing() {
+    let fixture = Fixture::new();
+    fixture.write("a.md", "The boiler is old.");
+    let (inner, path) = (Arc::clone(&fixture.library.inner), fixture.folder());
+    let new = NewFolder { path: path.clone(), collection: name("team"), watched: true };
+    let saved = inner.memory.write(move |store| store.save_folder(&new, SystemTime::now())).await;
+    let folder = saved.unwrap();
+    let job = inner.jobs.lock().add(JobKind::Watch, name("team"), path.into(), SystemTime::now()).unwrap();
+    let stop = inner.jobs.lock().stop_of(job.id);
+    let other = library_in(&fixture.home.path().join(".hob"));
+    let work = async {
+        other.remove_folder(folder.id).await.unwrap();
+        stop.cancelled().await;
+        // What it still writes.
+        let request = IndexRequest {
+            backend: None,
+            collection: name("team"),
+            listener: Arc::new(|_| {}),
+            stop: CancellationToken::new(),
+        };
+        assert_eq!(inner.memory.index_with(&job.path, request).await.unwrap().indexed, 1);
+        JobEnd { fault: None, took: Duration::ZERO }
+    };
+    inner.holding(&job, &folder, Box::pin(work)).await;
+    assert_eq!(fixture.documents().await, []);
 }

@@ -42,6 +42,14 @@ pub struct DocumentLibraryOptions {
     pub watch: WatchOptions,
 }
 
+/// How the run of a job ended.
+struct JobEnd {
+    /// What went wrong.
+    fault: Option<String>,
+    /// Without the wait for its turn.
+    took: Duration,
+}
+
 /// How watched folders are kept up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchOptions {
@@ -314,8 +322,8 @@ impl Inner {
         let fault = {
             let work = Box::pin(self.indexed(&job, folder.as_ref().map(|folder| folder.id)));
             match &folder {
-                Some(folder) => self.holding(folder, work).await,
-                None => work.await,
+                Some(folder) => self.holding(&job, folder, work).await,
+                None => work.await.fault,
             }
         };
         if job.kind == JobKind::Upload && fault.is_none() {
@@ -339,17 +347,29 @@ impl Inner {
         self.announce(&job.collection);
     }
 
-    /// Indexes when it is the turn of the job. Returns what went wrong.
-    async fn indexed(self: &Arc<Self>, job: &IndexJob, folder: Option<i64>) -> Option<String> {
+    /// Indexes when it is the turn of the job.
+    async fn indexed(self: &Arc<Self>, job: &IndexJob, folder: Option<i64>) -> JobEnd {
         let stop = self.jobs.lock().stop_of(job.id).child_token();
         let turn = tokio::select! {
             biased;
             () = stop.cancelled() => None,
             turn = self.turn.acquire() => turn.ok(),
         };
-        if turn.is_none() {
-            return Some(MemoryError::Stopped.to_string());
-        }
+        let Some(_turn) = turn else {
+            return JobEnd { fault: Some(MemoryError::Stopped.to_string()), took: Duration::ZERO };
+        };
+        let began = Instant::now();
+        let fault = self.index_now(job, folder, stop).await;
+        JobEnd { fault, took: began.elapsed() }
+    }
+
+    /// Returns what went wrong.
+    async fn index_now(
+        self: &Arc<Self>,
+        job: &IndexJob,
+        folder: Option<i64>,
+        stop: CancellationToken,
+    ) -> Option<String> {
         // It may have been removed between the look for due folders and the start of this job.
         if let Some(id) = folder {
             match self.memory.read(|store| store.folders()).await {

@@ -347,7 +347,11 @@ mod tests {
         let found = |path: &Path, payer| PendingUpload { collection: team.clone(), path: path.into(), payer };
         assert_eq!(pending(root.path()), [found(&path, Some(payer)), found(&other, None)]);
         fs::write(pending_note(&path).unwrap(), "{").unwrap();
-        assert_eq!(pending(root.path()), [found(&other, None)], "nobody else pays for it");
+        assert_eq!(
+            pending(root.path()),
+            [found(&other, None)],
+            "a file whose payer cannot be read is skipped"
+        );
         remove_pending(&path);
         remove_pending(&other);
         remove_pending(&path);

@@ -30,17 +30,24 @@ pub trait DocumentCatalog: Send + Sync {
     /// The collections that have documents, skipped files or folders, by name.
     fn collections(&self, collections: &CollectionSet) -> DbResult<Vec<CollectionSummary>>;
 
-    /// Replaces the skipped files of a collection at `path` and below.
+    /// Replaces the skipped files of a collection at `path` and below. What is below a path of `spared` stays.
     fn replace_skipped(
         &self,
         collection: &CollectionName,
         path: &str,
+        spared: &[String],
         skipped: &[IndexWarning],
         now: SystemTime,
     ) -> DbResult<()>;
 
-    /// Forgets the skipped files of the collections at `path` and below; all of them without a path.
-    fn remove_skipped(&self, collections: &CollectionSet, path: Option<&str>) -> DbResult<()>;
+    /// Forgets the skipped files of the collections at `path` and below; all of them without a path. What is below a path of `spared`
+    /// stays.
+    fn remove_skipped(
+        &self,
+        collections: &CollectionSet,
+        path: Option<&str>,
+        spared: &[String],
+    ) -> DbResult<()>;
 
     /// At most `count` sources of a collection, notes and files without text among them.
     fn paths_in(&self, collection: &CollectionName, count: usize) -> DbResult<Vec<String>>;
@@ -63,11 +70,11 @@ pub trait DocumentCatalog: Send + Sync {
     /// Takes a watched folder that is due. No other process can take it before `until`. Returns whether this one did.
     fn claim_folder(&self, id: i64, now: SystemTime, until: SystemTime) -> DbResult<bool>;
 
-    /// Keeps a taken folder until then.
-    fn hold_folder(&self, id: i64, until: SystemTime) -> DbResult<()>;
+    /// Keeps a taken folder until then. Returns whether it still exists.
+    fn hold_folder(&self, id: i64, until: SystemTime) -> DbResult<bool>;
 
-    /// Saves how a run over a folder ended, and when it is due again.
-    fn finish_folder(&self, id: i64, check: &FolderCheck) -> DbResult<()>;
+    /// Saves how a run over a folder ended, and when it is due again. Returns whether the folder still exists.
+    fn finish_folder(&self, id: i64, check: &FolderCheck) -> DbResult<bool>;
 }
 
 /// A part of a list that is ordered by path.
@@ -178,6 +185,11 @@ pub(super) fn folded(text: &str) -> String {
 /// A number of rows as both databases count them.
 pub(super) fn row_limit(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// What the paths below each of these begin with.
+pub(super) fn stems(paths: &[String]) -> Vec<String> {
+    paths.iter().map(|path| range_below(path).1).collect()
 }
 
 /// A path and the range below it; nothing without one.

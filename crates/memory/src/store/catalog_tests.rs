@@ -118,9 +118,9 @@ fn skipped_files_are_replaced_by_the_next_run_over_their_directory(new: NewMemor
     let memory = new();
     let (team, other) = (name("team"), name("other"));
     let twice = [warning("/a/x", "one"), warning("/a/x", "two"), warning("/a/y\0", "a\0b")];
-    memory.replace_skipped(&team, "/a", &twice, at(0)).unwrap();
-    memory.replace_skipped(&team, "/b", &[warning("/b/x", "three")], at(0)).unwrap();
-    memory.replace_skipped(&other, "/a", &[warning("/a/x", "four")], at(0)).unwrap();
+    memory.replace_skipped(&team, "/a", &[], &twice, at(0)).unwrap();
+    memory.replace_skipped(&team, "/b", &[], &[warning("/b/x", "three")], at(0)).unwrap();
+    memory.replace_skipped(&other, "/a", &[], &[warning("/a/x", "four")], at(0)).unwrap();
     let skipped = |collections: &CollectionSet, page: &CatalogPage| {
         let skipped = memory.skipped(collections, page).unwrap();
         skipped.into_iter().map(|one| (one.path, one.collection)).collect::<Vec<_>>()
@@ -134,26 +134,33 @@ fn skipped_files_are_replaced_by_the_next_run_over_their_directory(new: NewMemor
     let below = CatalogPage { below: Some("/b".to_owned()), ..page(9) };
     assert_eq!(skipped(&CollectionSet::All, &below), all[3..]);
 
-    memory.replace_skipped(&team, "/a", &[warning("/a/z", "five")], at(7)).unwrap();
+    memory.replace_skipped(&team, "/a", &[], &[warning("/a/z", "five")], at(7)).unwrap();
     assert_eq!(
         skipped(&CollectionSet::of(team.clone()), &page(9)),
         [row("/a/z", "team"), row("/b/x", "team")]
     );
     let last = memory.skipped(&CollectionSet::of(team.clone()), &page(1)).unwrap().remove(0);
     assert_eq!((last.reason.as_str(), last.seen), ("five", Moment::of(at(7))));
-    memory.remove_skipped(&CollectionSet::All, Some("/a")).unwrap();
+    memory.remove_skipped(&CollectionSet::All, Some("/a"), &[]).unwrap();
     assert_eq!(skipped(&CollectionSet::All, &page(9)), all[3..]);
-    memory.remove_skipped(&CollectionSet::of(other), None).unwrap();
+    memory.remove_skipped(&CollectionSet::of(other), None, &[]).unwrap();
     assert_eq!(skipped(&CollectionSet::All, &page(9)), all[3..]);
-    memory.remove_skipped(&CollectionSet::of(team), None).unwrap();
+    memory.remove_skipped(&CollectionSet::of(team.clone()), None, &[]).unwrap();
     assert_eq!(skipped(&CollectionSet::All, &page(9)), []);
+
+    let (spared, at_ends) = (["/a/b".to_owned()], [warning("/a/b/x", "one"), warning("/a/bc", "two")]);
+    memory.replace_skipped(&team, "/a", &[], &at_ends, at(0)).unwrap();
+    memory.replace_skipped(&team, "/a", &spared, &[warning("/a/c", "three")], at(0)).unwrap();
+    assert_eq!(skipped(&CollectionSet::All, &page(9)), [row("/a/b/x", "team"), row("/a/c", "team")]);
+    memory.remove_skipped(&CollectionSet::of(team), Some("/a"), &spared).unwrap();
+    assert_eq!(skipped(&CollectionSet::All, &page(9)), [row("/a/b/x", "team")]);
 }
 
 fn a_collection_is_summed_up_also_before_it_has_documents(new: NewMemory) {
     let memory = new();
     memory.replace(&[in_collection("team", "/a", 2), in_collection("team", "/empty", 0)], at(0)).unwrap();
     memory.replace(&[in_collection("team", "/b", 1)], at(5)).unwrap();
-    memory.replace_skipped(&name("binary"), "/c", &[warning("/c", "it is binary")], at(0)).unwrap();
+    memory.replace_skipped(&name("binary"), "/c", &[], &[warning("/c", "it is binary")], at(0)).unwrap();
     let folder = NewFolder { path: "/d".into(), collection: name("folder"), watched: false };
     memory.save_folder(&folder, at(0)).unwrap();
     let summary = |name: &str, documents: u64, chunks: u64, skipped: u64, indexed| CollectionSummary {
@@ -197,10 +204,10 @@ fn a_folder_is_saved_once_and_claimed_by_one_process_at_a_time(new: NewMemory) {
     assert!(!memory.claim_folder(folder.id, at(0), at(20)).unwrap(), "it is not due");
     assert!(memory.claim_folder(folder.id, at(1), at(20)).unwrap());
     assert!(!memory.claim_folder(folder.id, at(19), at(40)).unwrap(), "another process has it");
-    memory.hold_folder(folder.id, at(30)).unwrap();
+    assert!(memory.hold_folder(folder.id, at(30)).unwrap());
     assert!(!memory.claim_folder(folder.id, at(29), at(40)).unwrap(), "and still has it");
     let check = FolderCheck { at: at(25), fault: Some("it is away".into()), next: at(26) };
-    memory.finish_folder(folder.id, &check).unwrap();
+    assert!(memory.finish_folder(folder.id, &check).unwrap());
     let known = memory.folders().unwrap();
     assert_eq!(
         (known.len(), known[0].checked, known[0].fault.as_deref()),
@@ -213,6 +220,8 @@ fn a_folder_is_saved_once_and_claimed_by_one_process_at_a_time(new: NewMemory) {
     assert_eq!(memory.set_watched(folder.id + 1, true, at(50)).unwrap(), None);
     assert_eq!(memory.remove_folder(folder.id).unwrap(), Some(still));
     assert_eq!(memory.remove_folder(folder.id).unwrap(), None);
+    assert!(!memory.hold_folder(folder.id, at(60)).unwrap(), "it does not exist any more");
+    assert!(!memory.finish_folder(folder.id, &check).unwrap());
     memory.save_folder(&new(true), at(0)).unwrap();
     memory.remove_folders(&name("other")).unwrap();
     assert_eq!(memory.folders().unwrap().len(), 1);

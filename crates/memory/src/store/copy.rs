@@ -165,7 +165,7 @@ mod tests {
         };
         memory.save(&source, SystemTime::now()).expect("saved");
         let skipped = IndexWarning { path: "/notes/song.mp3".into(), reason: "it is binary".to_owned() };
-        let noted = memory.replace_skipped(&source.collection, "/notes", &[skipped], SystemTime::now());
+        let noted = memory.replace_skipped(&source.collection, "/notes", &[], &[skipped], SystemTime::now());
         noted.expect("saved");
         let folder = NewFolder { path: "/notes".to_owned(), collection: source.collection, watched: true };
         memory.save_folder(&folder, SystemTime::now()).expect("saved");

@@ -10,7 +10,7 @@ use hob_db::{DbResult, Durability};
 use super::memory_database::{PostgresMemoryStore, Scope};
 use crate::store::catalog::{
     CatalogPage, CollectionSummary, DocumentCatalog, DocumentFolder, FolderCheck, NewFolder, RecentDocument,
-    SkippedFile, StoredDocument, below, folded, row_limit,
+    SkippedFile, StoredDocument, below, folded, row_limit, stems,
 };
 use crate::store::columns::range_below;
 use crate::store::marks::storable;
@@ -43,6 +43,10 @@ const SKIPPED: &str = "
         AND ($5::text IS NULL OR path = $5 OR (path >= $6::text AND path < $7::text))
         AND ($1::text[] IS NULL OR collection = ANY($1))
     ORDER BY path, collection LIMIT $8";
+
+/// The skipped files below none of the stems `$5`.
+const NOT_SPARED: &str =
+    "NOT EXISTS (SELECT 1 FROM unnest($5::text[]) AS spared (stem) WHERE starts_with(path, stem))";
 
 const COLLECTIONS: &str = "
     WITH names AS (
@@ -158,10 +162,12 @@ impl DocumentCatalog for PostgresMemoryStore {
         &self,
         collection: &CollectionName,
         path: &str,
+        spared: &[String],
         skipped: &[IndexWarning],
         now: SystemTime,
     ) -> DbResult<()> {
         let (exact, first, end) = range_below(path);
+        let spared = stems(spared);
         let seen = Moment::of(now).microseconds();
         let paths: Vec<String> =
             skipped.iter().map(|one| storable(&one.path.to_string_lossy()).into_owned()).collect();
@@ -170,9 +176,11 @@ impl DocumentCatalog for PostgresMemoryStore {
             // Two processes that index the same path write one after the other.
             transaction.lock(&format!("hob.memory_skipped.{collection}"))?;
             transaction.execute(
-                "DELETE FROM memory_skipped \
-                 WHERE collection = $1 AND (path = $2 OR (path >= $3 AND path < $4))",
-                &[&collection.as_str(), &exact, &first, &end],
+                &format!(
+                    "DELETE FROM memory_skipped \
+                     WHERE collection = $1 AND (path = $2 OR (path >= $3 AND path < $4)) AND {NOT_SPARED}"
+                ),
+                &[&collection.as_str(), &exact, &first, &end, &spared],
             )?;
             // A path that is not UTF-8 can look like another one.
             transaction.execute(
@@ -186,15 +194,23 @@ impl DocumentCatalog for PostgresMemoryStore {
         })
     }
 
-    fn remove_skipped(&self, collections: &CollectionSet, path: Option<&str>) -> DbResult<()> {
+    fn remove_skipped(
+        &self,
+        collections: &CollectionSet,
+        path: Option<&str>,
+        spared: &[String],
+    ) -> DbResult<()> {
         let scope = Scope::of(collections);
         let (exact, first, end) = below(path);
+        let spared = stems(spared);
         self.database.write_with(Durability::ProcessEnd, |transaction| {
             transaction.execute(
-                "DELETE FROM memory_skipped \
-                 WHERE ($2::text IS NULL OR path = $2 OR (path >= $3::text AND path < $4::text)) \
-                     AND ($1::text[] IS NULL OR collection = ANY($1))",
-                &[&scope.0, &exact, &first, &end],
+                &format!(
+                    "DELETE FROM memory_skipped \
+                     WHERE ($2::text IS NULL OR path = $2 OR (path >= $3::text AND path < $4::text)) \
+                         AND ($1::text[] IS NULL OR collection = ANY($1)) AND {NOT_SPARED}"
+                ),
+                &[&scope.0, &exact, &first, &end, &spared],
             )?;
             Ok(())
         })
@@ -258,19 +274,19 @@ impl DocumentCatalog for PostgresMemoryStore {
         })
     }
 
-    fn hold_folder(&self, id: i64, until: SystemTime) -> DbResult<()> {
+    fn hold_folder(&self, id: i64, until: SystemTime) -> DbResult<bool> {
         let until = Moment::of(until).microseconds();
         self.database.write_with(Durability::ProcessEnd, |transaction| {
-            transaction.execute("UPDATE memory_folder SET due = $2 WHERE id = $1", &[&id, &until]).map(|_| ())
+            Ok(transaction.execute("UPDATE memory_folder SET due = $2 WHERE id = $1", &[&id, &until])? > 0)
         })
     }
 
-    fn finish_folder(&self, id: i64, check: &FolderCheck) -> DbResult<()> {
+    fn finish_folder(&self, id: i64, check: &FolderCheck) -> DbResult<bool> {
         let (at, next) = (Moment::of(check.at).microseconds(), Moment::of(check.next).microseconds());
         let fault = check.fault.as_deref().map(|fault| storable(fault).into_owned());
         self.database.write_with(Durability::ProcessEnd, |transaction| {
             let sql = "UPDATE memory_folder SET checked = $2, fault = $3, due = $4 WHERE id = $1";
-            transaction.execute(sql, &[&id, &at, &fault, &next]).map(|_| ())
+            Ok(transaction.execute(sql, &[&id, &at, &fault, &next])? > 0)
         })
     }
 }

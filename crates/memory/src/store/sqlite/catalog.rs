@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::memory_file::{Scope, SqliteMemoryStore};
 use crate::store::catalog::{
     CatalogPage, CollectionSummary, DocumentCatalog, DocumentFolder, FolderCheck, NewFolder, RecentDocument,
-    SkippedFile, StoredDocument, below, folded, row_limit,
+    SkippedFile, StoredDocument, below, folded, row_limit, stems,
 };
 use crate::store::columns::range_below;
 use crate::store::marks::storable;
@@ -20,6 +20,10 @@ const FOLDER: &str = "id, path, collection, watched, added, checked, fault, due"
 
 /// The names of the scope `?1`; all if it is NULL.
 const NAMED: &str = "(?1 IS NULL OR {name} IN (SELECT value FROM json_each(?1)))";
+
+/// The skipped files below none of the stems `?5`. The table of stems has a column `path`, too.
+const NOT_SPARED: &str =
+    "NOT EXISTS (SELECT 1 FROM json_each(?5) WHERE substr(memory_skipped.path, 1, length(value)) = value)";
 
 /// Microseconds since 1970. A note has no file.
 const CHANGED: &str = "CASE WHEN modified > 0 THEN modified / 1000 ELSE indexed END";
@@ -164,18 +168,20 @@ impl DocumentCatalog for SqliteMemoryStore {
         &self,
         collection: &CollectionName,
         path: &str,
+        spared: &[String],
         skipped: &[IndexWarning],
         now: SystemTime,
     ) -> DbResult<()> {
         let (exact, first, end) = range_below(path);
+        let spared = serde_json::json!(stems(spared)).to_string();
         let seen = Moment::of(now).microseconds();
         self.write(Durability::ProcessEnd, |transaction| {
             transaction
-                .prepare_cached(
+                .prepare_cached(&format!(
                     "DELETE FROM memory_skipped \
-                     WHERE collection = ?1 AND (path = ?2 OR (path >= ?3 AND path < ?4))",
-                )?
-                .execute(params![collection.as_str(), exact, first, end])?;
+                     WHERE collection = ?1 AND (path = ?2 OR (path >= ?3 AND path < ?4)) AND {NOT_SPARED}"
+                ))?
+                .execute(params![collection.as_str(), exact, first, end, spared])?;
             let mut insert = transaction.prepare_cached(
                 "INSERT INTO memory_skipped (collection, path, reason, seen) VALUES (?1, ?2, ?3, ?4) \
                  ON CONFLICT DO UPDATE SET reason = excluded.reason, seen = excluded.seen",
@@ -188,15 +194,22 @@ impl DocumentCatalog for SqliteMemoryStore {
         })
     }
 
-    fn remove_skipped(&self, collections: &CollectionSet, path: Option<&str>) -> DbResult<()> {
+    fn remove_skipped(
+        &self,
+        collections: &CollectionSet,
+        path: Option<&str>,
+        spared: &[String],
+    ) -> DbResult<()> {
         let scope = Scope::of(collections);
         let (exact, first, end) = below(path);
+        let spared = serde_json::json!(stems(spared)).to_string();
         let sql = format!(
-            "DELETE FROM memory_skipped WHERE (?2 IS NULL OR path = ?2 OR (path >= ?3 AND path < ?4)) AND {}",
+            "DELETE FROM memory_skipped \
+             WHERE (?2 IS NULL OR path = ?2 OR (path >= ?3 AND path < ?4)) AND {NOT_SPARED} AND {}",
             NAMED.replace("{name}", "collection"),
         );
         self.write(Durability::ProcessEnd, |transaction| {
-            transaction.prepare_cached(&sql)?.execute(params![scope.0, exact, first, end])?;
+            transaction.prepare_cached(&sql)?.execute(params![scope.0, exact, first, end, spared])?;
             Ok(())
         })
     }
@@ -274,18 +287,18 @@ impl DocumentCatalog for SqliteMemoryStore {
         })
     }
 
-    fn hold_folder(&self, id: i64, until: SystemTime) -> DbResult<()> {
+    fn hold_folder(&self, id: i64, until: SystemTime) -> DbResult<bool> {
         let until = Moment::of(until).microseconds();
         self.write(Durability::ProcessEnd, |transaction| {
-            transaction.execute("UPDATE memory_folder SET due = ?2 WHERE id = ?1", [id, until]).map(|_| ())
+            Ok(transaction.execute("UPDATE memory_folder SET due = ?2 WHERE id = ?1", [id, until])? > 0)
         })
     }
 
-    fn finish_folder(&self, id: i64, check: &FolderCheck) -> DbResult<()> {
+    fn finish_folder(&self, id: i64, check: &FolderCheck) -> DbResult<bool> {
         let (at, next) = (Moment::of(check.at).microseconds(), Moment::of(check.next).microseconds());
         self.write(Durability::ProcessEnd, |transaction| {
             let sql = "UPDATE memory_folder SET checked = ?2, fault = ?3, due = ?4 WHERE id = ?1";
-            transaction.execute(sql, params![id, at, check.fault, next]).map(|_| ())
+            Ok(transaction.execute(sql, params![id, at, check.fault, next])? > 0)
         })
     }
 }
