@@ -16,8 +16,8 @@ const MAX_PROCESSES: usize = 1_024;
 /// What a socket can hold: its buffers have this size on most machines, and a program in the sandbox cannot change it.
 const SOCKET_BYTES: u64 = 208 << 10;
 
-/// The same for a TCP socket, whose buffers grow.
-const TCP_SOCKET_BYTES: u64 = 1 << 20;
+/// The buffers of TCP grow, so what they hold is counted too. The kernel needs up to twice the memory for it.
+const TCP_OVERHEAD: u64 = 2;
 
 /// Where a program can create files.
 const SCRATCH: [&str; 2] = ["/tmp", "/dev/shm"];
@@ -93,7 +93,7 @@ fn own(pid: u32) -> u64 {
     kilobytes.unwrap_or(0) * 1_024
 }
 
-/// What the sockets of the network namespace inside can hold.
+/// What the sockets of the network namespace inside can hold, and what those of TCP do hold.
 fn in_sockets(family: &[u32]) -> u64 {
     let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
     let outside = namespace("self");
@@ -101,19 +101,24 @@ fn in_sockets(family: &[u32]) -> u64 {
         let found = namespace(&pid.to_string());
         found.is_some() && found != outside
     });
-    let counts = inside.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/net/sockstat")).ok());
-    counts.map_or(0, |counts| socket_bytes(&counts))
+    let Some(pid) = inside else { return 0 };
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
+    let queued = queued_bytes(&read("tcp")) + queued_bytes(&read("tcp6"));
+    sockets(&read("sockstat")) * SOCKET_BYTES + queued * TCP_OVERHEAD
 }
 
-/// The sockets that the file `sockstat` of the kernel counts.
-fn socket_bytes(counts: &str) -> u64 {
-    let number_after = |label: &str| {
-        let line = counts.lines().find_map(|line| line.strip_prefix(label))?;
-        line.split(' ').next()?.parse::<u64>().ok()
-    };
-    let all = number_after("sockets: used ").unwrap_or(0);
-    let tcp = number_after("TCP: inuse ").unwrap_or(0);
-    all * SOCKET_BYTES + tcp * TCP_SOCKET_BYTES
+/// The number of sockets of all kinds, from the kernel's file `sockstat`.
+fn sockets(counts: &str) -> u64 {
+    let used = counts.lines().find_map(|line| line.strip_prefix("sockets: used "));
+    used.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+}
+
+/// What the connections in a table of the kernel have sent without a confirmation, and received without a reader. The fifth column has
+/// both numbers, as in `0000001A:00000000`.
+fn queued_bytes(table: &str) -> u64 {
+    let queues = table.lines().skip(1).filter_map(|line| line.split_whitespace().nth(4)?.split_once(':'));
+    let number = |text: &str| u64::from_str_radix(text, 16).unwrap_or(0);
+    queues.map(|(sent, received)| number(sent) + number(received)).sum()
 }
 
 /// Every thread has a list of its child processes.
@@ -132,10 +137,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_count_with_what_they_can_hold() {
+    fn sockets_are_counted_and_so_is_what_tcp_holds() {
         let counts = "sockets: used 19\nTCP: inuse 2 orphan 0 tw 0 alloc 1 mem 91\nUDP: inuse 0 mem 0\n";
-        assert_eq!(socket_bytes(counts), 19 * SOCKET_BYTES + 2 * TCP_SOCKET_BYTES);
-        assert_eq!(socket_bytes("sockets: used many\n"), 0);
-        assert_eq!(socket_bytes(""), 0);
+        assert_eq!(sockets(counts), 19);
+        assert_eq!([sockets("sockets: used many\n"), sockets("")], [0, 0]);
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n   \
+                     0: 0100007F:1F90 00000000:0000 0A 00000000:00000002 00:00000000 00000000     0\n   \
+                     1: 0100007F:1F90 0100007F:8CA2 01 0000001A:00001000 00:00000000 00000000     0\n   \
+                     2: cut\n";
+        assert_eq!(queued_bytes(table), 2 + 0x1a + 0x1000);
+        assert_eq!(queued_bytes(""), 0);
     }
 }

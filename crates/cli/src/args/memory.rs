@@ -30,7 +30,7 @@ pub enum MemoryCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Remove a file, a directory or a note from memory; files stay on disk, except uploaded copies
+    /// Remove a file, a directory or a note from memory; files stay on disk, except the copy of an uploaded file
     #[command(after_help = examples! {
         "hob memory forget ~/notes/old.md"
         "hob memory forget ~/notes"

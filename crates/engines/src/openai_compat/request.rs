@@ -2,7 +2,7 @@
 
 use hob_core::{
     Content, ContentPart, GenerateRequest, JsonSchema, Message, ReplyMode, ResponseFormat, Role,
-    THINKING_BLOCKS, ToolCall, ToolChoice, ToolDefinition, is_reasoning_field,
+    THINKING_BLOCKS, ToolCall, ToolChoice, ToolDefinition, is_reasoning_field, tool_arguments,
 };
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -230,7 +230,9 @@ impl Serialize for WireMessage<'_> {
 
 fn history_call(call: &ToolCall, reasoning: ReasoningFields) -> Value {
     let id = reasoning.call_id(&call.id);
-    json!({ "id": id, "type": "function", "function": { "name": call.name, "arguments": call.arguments } })
+    // Several servers parse them, and refuse an empty text.
+    let arguments = if call.arguments.trim().is_empty() { tool_arguments::NONE } else { &call.arguments };
+    json!({ "id": id, "type": "function", "function": { "name": call.name, "arguments": arguments } })
 }
 
 struct Parts<'a>(&'a [ContentPart]);

@@ -166,6 +166,18 @@ fn ids_of_calls_carry_a_providers_signature_only_to_a_proxy() {
 }
 
 #[test]
+fn a_call_without_arguments_has_an_empty_object() {
+    let call =
+        |arguments: &str| ToolCall { id: "c1".into(), name: "now".into(), arguments: arguments.into() };
+    for (arguments, expected) in [("", "{}"), (" \n", "{}"), ("{\"a\"", "{\"a\"")] {
+        let said = Message { tool_calls: vec![call(arguments)], ..Message::new(Role::Assistant, "") };
+        let request = GenerateRequest { messages: vec![said], ..asking("") };
+        let function = &written(&request, WHOLE)["messages"][0]["tool_calls"][0]["function"];
+        assert_eq!(function["arguments"], expected, "{arguments}");
+    }
+}
+
+#[test]
 fn pictures_and_unknown_message_fields_go_along() {
     let picture = Image { url: "data:image/png;base64,AAAA".into(), detail: Some("low".into()) };
     let message = Message {

@@ -129,6 +129,10 @@ fn a_folder_in_another_one_loses_deleted_files_but_not_all_of_them() {
     fs::remove_file(folder.path().join("work/c.md")).unwrap();
     assert_eq!(numbers(&folder.index()), [1, 0, 1, 0, 0, 0]);
     assert_eq!(folder.found("plums"), ["c.md"]);
+    // It is deleted, and is not watched.
+    fs::remove_dir(folder.path().join("work")).unwrap();
+    assert_eq!(numbers(&folder.index()), [1, 0, 1, 0, 1, 0]);
+    assert_eq!(folder.found("plums"), [""; 0]);
 }
 
 #[test]

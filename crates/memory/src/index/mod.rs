@@ -346,14 +346,15 @@ impl<'a> Run<'a> {
     }
 
     /// The folders of the library below `root` of which the walk met no known file: they are hidden, ignored, or their drive is missing.
-    /// Runs over themselves remove their deleted files.
+    /// Runs over themselves remove their deleted files. A folder that was deleted has such runs only if it is watched.
     fn unmet_folders(&self, store: &dyn MemoryStore, root: &Path) -> Result<Vec<PathBuf>, MemoryError> {
         let is_met = |folder: &Path| {
             let mut met = self.own.iter().filter(|path| !self.unseen.contains(path.as_str()));
             met.any(|path| Path::new(path).starts_with(folder))
         };
         let folders = store.folders().map_err(store_failed)?;
-        let folders = folders.into_iter().map(|folder| PathBuf::from(folder.path));
+        let folders = folders.into_iter().filter(|folder| folder.watched || Path::new(&folder.path).is_dir());
+        let folders = folders.map(|folder| PathBuf::from(folder.path));
         Ok(folders.filter(|folder| folder != root && folder.starts_with(root) && !is_met(folder)).collect())
     }
 }

@@ -182,7 +182,7 @@ impl DocumentLibrary {
         Ok(is_here || due + grace <= now)
     }
 
-    /// A watched folder that would add what is at a path again: it is above the path or below it.
+    /// A watched folder that would add what is at a path again: it is above the path or below it, and something is there.
     pub(super) async fn watched_folder_of(
         &self,
         path: &str,
@@ -196,7 +196,17 @@ impl DocumentLibrary {
             let is_meant = has(collections, &folder.collection) && !is_upload;
             folder.watched && is_meant && (path.starts_with(root) || root.starts_with(path))
         };
-        Ok(self.folders().await?.into_iter().find(would_add))
+        let found = self.folders().await?.into_iter().find(would_add);
+        let place = path.to_owned();
+        Ok(if found.is_some() && blocking(move || has_files(&place)).await? { found } else { None })
+    }
+}
+
+/// Whether a path is a file, or a directory with entries. Blocks.
+fn has_files(path: &Path) -> bool {
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => path.exists(),
     }
 }
 

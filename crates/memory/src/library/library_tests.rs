@@ -460,6 +460,18 @@ async fn uploads_below_a_watched_folder_are_forgotten_only_by_themselves() {
 }
 
 #[tokio::test]
+async fn a_watched_folder_that_lost_its_files_can_be_forgotten() {
+    let mut fixture = Fixture::new();
+    fixture.write("a.md", "The boiler is old.");
+    let (folder, job) = fixture.add_folder_at(fixture.notes.path(), true).await.unwrap();
+    fixture.finished(job.id).await;
+    fs::remove_file(fixture.notes.path().join("a.md")).unwrap();
+    let forgotten = fixture.library.forget(&folder.path, CollectionSet::All).await.unwrap();
+    assert_eq!(forgotten.sources, 1);
+    fixture.library.close().await;
+}
+
+#[tokio::test]
 async fn removing_a_folder_keeps_the_documents_of_folders_inside_it() {
     let mut fixture = Fixture::new();
     let work = fixture.notes.path().join("work");

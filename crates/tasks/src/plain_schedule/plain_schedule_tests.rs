@@ -140,6 +140,7 @@ fn the_documented_phrases_are_read() {
         ("every evening at half past eight", Cron, "30 20 * * *"),
         ("daily at a quarter past 8pm", Cron, "15 20 * * *"),
         ("daily at 12 noon", Cron, "0 12 * * *"),
+        ("daily at 12:00 noon", Cron, "0 12 * * *"),
         ("daily at 12 midnight", Cron, "0 0 * * *"),
         ("on mondays at 9 o'clock in the evening", Cron, "0 21 * * 1"),
         ("the 1st at 9 and 15 o'clock", Cron, "0 9,15 1 * *"),

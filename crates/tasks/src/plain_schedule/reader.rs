@@ -162,6 +162,8 @@ fn read_words<'a>(words: &[&'a str]) -> Result<(Vec<Word>, Vec<WrittenTime<'a>>)
             Some(Word::Ordinal(2)) if matches!(read.last(), Some(Word::Number(_))) => {
                 Word::Unit(Unit::Second)
             }
+            // Such as '12:00 noon'.
+            Some(named @ Word::Time(_)) if is_behind_time && before == Some(named) => Word::Filler,
             Some(Word::Time(_)) if is_behind_time => return Err(bad_time(words, rest)),
             Some(word) => word,
             // Such as 'weekdays in the morning at 7:30'.

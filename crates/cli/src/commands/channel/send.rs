@@ -76,8 +76,16 @@ async fn over_the_gateway(config: &Config, args: &ChannelSendArgs) -> Result<()>
 }
 
 async fn over_whatsapp(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result<()> {
-    let store = settings::databases(config).ok().and_then(|found| channels::channel_store(&found.hob).ok());
-    let whatsapp = channels::whatsapp(config, home, store);
+    let databases = settings::databases(config);
+    let store = databases.and_then(|databases| Ok(channels::channel_store(&databases.hob)?));
+    let store = store.inspect_err(|error| {
+        tracing::warn!(
+            %error,
+            "WhatsApp messages that arrive while this one is sent are dropped. 'hob doctor' checks the \
+             database"
+        );
+    });
+    let whatsapp = channels::whatsapp(config, home, store.ok());
     let status = {
         let _waiting = Spinner::start("connecting to WhatsApp");
         whatsapp.connect().await

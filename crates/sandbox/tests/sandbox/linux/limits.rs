@@ -56,6 +56,29 @@ async fn processes_that_use_too_much_memory_together_are_killed() {
 }
 
 #[tokio::test]
+async fn what_a_connection_holds_counts_as_memory() {
+    let limits = SandboxLimits { memory: 100 << 20, ..SandboxLimits::default() };
+    // The buffers grow while data is read. Then nothing reads it, until the sender would have to wait.
+    let code = "import socket, time\n\
+                server = socket.create_server(('::1', 0), family=socket.AF_INET6)\n\
+                piece, kept = bytes(1 << 16), []\n\
+                for _ in range(60):\n\
+                \x20   sender = socket.create_connection(server.getsockname()[:2])\n\
+                \x20   receiver = server.accept()[0]\n\
+                \x20   kept.append((sender, receiver))\n\
+                \x20   sender.setblocking(False)\n\
+                \x20   try:\n\
+                \x20       for number in range(100000):\n\
+                \x20           sender.send(piece)\n\
+                \x20           if number < 200: receiver.recv(1 << 16)\n\
+                \x20   except BlockingIOError: pass\n\
+                time.sleep(600)";
+    let sandbox = Sandbox::new(SandboxOptions { limits, timeout: Duration::from_secs(300), ..options() });
+    let outcome = sandbox.run(Job::new(ScriptLanguage::Python, code)).await.unwrap();
+    assert_eq!(outcome.exit_reason, ExitReason::TooMuchMemory, "{outcome:?}");
+}
+
+#[tokio::test]
 async fn what_many_sockets_hold_counts_as_memory() {
     let limits = SandboxLimits { memory: 200 << 20, ..SandboxLimits::default() };
     let code = "import os, socket, time\n\
