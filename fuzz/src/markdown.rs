@@ -1,6 +1,6 @@
 //! Markdown for the pages: whatever the text, the HTML has known tags and attributes only.
 
-use hob_text::markdown::{render as rendered, Continuation, RenderedPieces};
+use hob_text::markdown::{Continuation, RenderedPieces, render as rendered};
 
 const TAGS: &[&str] = &[
     "a",
@@ -19,6 +19,25 @@ const TAGS: &[&str] = &[
     "h6",
     "hr",
     "li",
+    "math",
+    "mfrac",
+    "mi",
+    "mn",
+    "mo",
+    "mover",
+    "mroot",
+    "mrow",
+    "mspace",
+    "msqrt",
+    "msub",
+    "msubsup",
+    "msup",
+    "mtable",
+    "mtd",
+    "mtext",
+    "mtr",
+    "munder",
+    "munderover",
     "ol",
     "p",
     "pre",
@@ -33,8 +52,26 @@ const TAGS: &[&str] = &[
     "ul",
 ];
 
-const ATTRIBUTES: [&str; 10] =
-    ["aria-label", "class", "href", "rel", "scope", "start", "tabindex", "target", "title", "type"];
+const ATTRIBUTES: [&str; 18] = [
+    "accent",
+    "accentunder",
+    "alttext",
+    "aria-label",
+    "class",
+    "display",
+    "href",
+    "linethickness",
+    "mathvariant",
+    "rel",
+    "scope",
+    "start",
+    "stretchy",
+    "tabindex",
+    "target",
+    "title",
+    "type",
+    "width",
+];
 
 const SCHEMES: [&str; 3] = ["http:", "https:", "mailto:"];
 

@@ -44,6 +44,14 @@ fn a_short_note_is_a_chunk() {
 }
 
 #[test]
+fn a_chunk_of_two_sheets_does_not_end_before_it_begins() {
+    let rows =
+        document(vec![block(BlockKind::Paragraph, "Rent.", 7), block(BlockKind::Paragraph, "Milk.", 2)]);
+    let chunks = chunk(&rows, ChunkOptions::default());
+    assert_eq!(chunks.iter().map(|chunk| (chunk.line, chunk.end_line)).collect::<Vec<_>>(), [(7, 7)]);
+}
+
+#[test]
 fn a_heading_stays_with_its_text_and_names_the_chunk() {
     let blocks = vec![
         block(BlockKind::Heading(1), "Book", 1),

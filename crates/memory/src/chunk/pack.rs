@@ -182,7 +182,8 @@ impl<'a> Packer<'a> {
                         overlap,
                         title: self.title.clone(),
                         line: first.line,
-                        end_line: last.end_line,
+                        // Each sheet of a table counts its rows from the first.
+                        end_line: last.end_line.max(first.line),
                         tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
                         text,
                     });
