@@ -110,6 +110,11 @@ impl ChannelService {
         })
     }
 
+    /// The store of messages and senders; `None` if nothing can be saved.
+    pub fn store(&self) -> Option<Arc<dyn ChannelStore>> {
+        self.store.clone()
+    }
+
     fn channels(&self) -> impl Iterator<Item = &Channel> {
         self.gateway.iter().chain(&self.whatsapp).chain(&self.telegram).chain(&self.email)
     }

@@ -13,6 +13,7 @@
 pub mod chunk;
 pub mod context;
 mod embed;
+mod forget;
 pub mod index;
 mod library;
 mod listing;

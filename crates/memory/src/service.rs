@@ -1,4 +1,4 @@
-//! The service of the memory: index, search, notes, forget, and context for a question. The first call that needs the database
+//! The service of the memory: index, search, notes, and context for a question. The first call that needs the database
 //! opens it; only indexing and storing a note create it.
 
 use std::path::Path;
@@ -18,13 +18,10 @@ use crate::note::note_source;
 use crate::open::{LazyStore, blocking, store_failed};
 use crate::relevance::RelevanceFloor;
 use crate::search::{SearchPurpose, SearchRequest, search};
-use crate::store::{MemoryStore, RemovedSources};
+use crate::store::MemoryStore;
 use crate::types::{
     IndexReport, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage, SearchResults,
 };
-
-/// Sources per deletion.
-const DELETE_BATCH: usize = 128;
 
 /// Skipped files of one run that are noted.
 const MAX_SKIPPED: usize = 10_000;
@@ -334,45 +331,6 @@ impl MemoryService {
         }
     }
 
-    /// Removes a file, a directory or a note from a collection, or from all. Files themselves stay.
-    pub async fn forget(
-        &self,
-        path: &str,
-        from: Option<CollectionName>,
-    ) -> Result<RemovedSources, MemoryError> {
-        self.forget_except(path, from, Vec::new()).await
-    }
-
-    /// Like [`Self::forget`]. What is below a path of `spared` stays.
-    pub(crate) async fn forget_except(
-        &self,
-        path: &str,
-        from: Option<CollectionName>,
-        spared: Vec<String>,
-    ) -> Result<RemovedSources, MemoryError> {
-        let Some(store) = self.store.find().await? else { return Err(MemoryError::Empty) };
-        let path = known_as(path)?;
-        blocking(move || {
-            let mut forgotten = RemovedSources::default();
-            let collections = from.clone().map_or(CollectionSet::All, CollectionSet::of);
-            store.remove_skipped(&collections, Some(&path), &spared)?;
-            let mut paths = store.paths_below(&path, &collections, usize::MAX)?;
-            paths.retain(|path| !spared.iter().any(|place| Path::new(path).starts_with(place)));
-            for paths in paths.chunks(DELETE_BATCH) {
-                let gone = match &from {
-                    Some(collection) => store.remove_from_collection(collection, paths)?,
-                    None => store.remove(paths)?,
-                };
-                forgotten.sources += gone.sources;
-                forgotten.chunks += gone.chunks;
-            }
-            store.sync()?;
-            Ok(forgotten)
-        })
-        .await?
-        .map_err(store_failed)
-    }
-
     /// How much is in the collections.
     pub async fn stats(&self, collections: CollectionSet) -> Result<MemoryStats, MemoryError> {
         let backend = self.backend().await?;
@@ -400,33 +358,11 @@ impl MemoryService {
         })
     }
 
-    /// Removes everything from a collection, notes too. Files themselves stay.
-    pub async fn forget_collection(&self, name: CollectionName) -> Result<RemovedSources, MemoryError> {
-        let Some(store) = self.store.find().await? else { return Ok(RemovedSources::default()) };
-        blocking(move || {
-            let mut forgotten = RemovedSources::default();
-            store.remove_folders(&name)?;
-            store.remove_skipped(&CollectionSet::of(name.clone()), None, &[])?;
-            loop {
-                let paths = store.paths_in(&name, DELETE_BATCH)?;
-                if paths.is_empty() {
-                    store.sync()?;
-                    return Ok(forgotten);
-                }
-                let gone = store.remove_from_collection(&name, &paths)?;
-                forgotten.sources += gone.sources;
-                forgotten.chunks += gone.chunks;
-            }
-        })
-        .await?
-        .map_err(store_failed)
-    }
-
     pub fn index_options(&self) -> &IndexOptions {
         &self.options.index
     }
 
-    /// Reads lists of the memory; `None` if there is no memory yet.
+    /// Works on what the memory has; `None` if there is no memory yet.
     pub async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn MemoryStore) -> DbResult<T> + Send + 'static,
@@ -435,7 +371,7 @@ impl MemoryService {
         blocking(move || work(&*store)).await?.map(Some).map_err(store_failed)
     }
 
-    /// The same for a change, which creates the memory if necessary.
+    /// The same, and creates the memory if necessary.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn MemoryStore) -> DbResult<T> + Send + 'static,

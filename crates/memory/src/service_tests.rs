@@ -9,6 +9,7 @@ use hob_db::LazyDatabase;
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::store::RemovedSources;
 use crate::store::tests::connect;
 use crate::testing::{Given, WordVectors};
 use crate::{MIGRATIONS, NoEmbedder};

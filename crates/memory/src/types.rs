@@ -216,9 +216,9 @@ pub enum MemoryError {
 
     /// A directory without files, whose indexed documents stay.
     #[error(
-        "there are no files to index in {}, but the memory has documents of it. Is its drive missing? To remove its documents, run \
-         'hob memory forget PATH', or remove the folder on the page /documents.",
-        path.display()
+        "there are no files to index in {path}, but the memory has documents of it. Is its drive missing? To remove its documents, run \
+         'hob memory forget {path}', or remove the folder on the page /documents.",
+        path = path.display()
     )]
     NoFiles { path: PathBuf },
 

@@ -314,7 +314,7 @@ async fn verbose_output_names_skipped_files_with_the_reason() {
     let ran = home.run(&["memory", "index", "-v", path(&notes)]).await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let said = format!(
-        "skipped {}: the file has the name of a key or password file, which are never read",
+        "skipped {}: the file is in Hob's own directory or has the name of a key or password file; such files are never read",
         notes.join("server.pem").display()
     );
     assert!(ran.stderr.lines().any(|line| line == said), "{}", ran.stderr);

@@ -213,7 +213,10 @@ fn skipped_files_are_named_with_the_reason() {
         ("empty.txt", "the file has no text"),
         ("image.bin", "the file is binary, not text"),
         ("scan.pdf", "the file has no text"),
-        ("server.pem", "the file has the name of a key or password file, which are never read"),
+        (
+            "server.pem",
+            "the file is in Hob's own directory or has the name of a key or password file; such files are never read",
+        ),
     ]
     .map(|(name, reason)| (name.to_owned(), reason.to_owned()));
     for unchanged in [0, 1] {

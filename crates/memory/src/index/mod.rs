@@ -330,7 +330,9 @@ impl<'a> Run<'a> {
         uploads: Option<&Path>,
     ) -> Result<(), MemoryError> {
         self.unknown.extend(uploads.map(Path::to_owned));
-        self.unknown.extend(self.unmet_folders(store, root)?);
+        if !self.unseen.is_empty() {
+            self.unknown.extend(self.unmet_folders(store, root)?);
+        }
         let is_unknown = |path: &str| self.unknown.iter().any(|place| Path::new(path).starts_with(place));
         let gone: Vec<String> =
             self.unseen.iter().filter(|path| !is_unknown(path)).map(|path| (*path).to_owned()).collect();

@@ -235,10 +235,7 @@ impl DocumentLibrary {
         };
         for place in places {
             match memory.forget(&path, place).await {
-                Ok(gone) => {
-                    forgotten.sources += gone.sources;
-                    forgotten.chunks += gone.chunks;
-                }
+                Ok(gone) => forgotten += gone,
                 Err(MemoryError::Empty) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -13,7 +13,9 @@ pub enum ReadError {
     TooLarge { bytes: u64, limit: u64 },
     #[error("the file has more text than the limit of {limit} bytes")]
     TooMuchText { limit: usize },
-    #[error("the file has the name of a key or password file, which are never read")]
+    #[error(
+        "the file is in Hob's own directory or has the name of a key or password file; such files are never read"
+    )]
     Secret,
     #[error("this is {what}, not a file")]
     NotAFile { what: &'static str },

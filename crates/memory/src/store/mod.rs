@@ -10,7 +10,7 @@ mod postgres;
 mod sqlite;
 
 use std::collections::HashMap;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 use std::time::SystemTime;
 
 use hob_core::time::Moment;
@@ -201,6 +201,13 @@ pub struct NewChunk {
 pub struct RemovedSources {
     pub sources: u64,
     pub chunks: u64,
+}
+
+impl AddAssign for RemovedSources {
+    fn add_assign(&mut self, more: Self) {
+        self.sources += more.sources;
+        self.chunks += more.chunks;
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -119,6 +119,7 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
     let around = around_times(&all);
     let has_part = all.iter().any(|word| as_part(*word).is_some());
     let mut rest = without_times(&around);
+    // Such as 'every morning at 9 and friday morning at 9'.
     let is_repeated = around.len() > 2 && has_daily_time(&around);
     if (times.len() > 1 || is_repeated) && differ_by_time(&around) {
         return Err(WordProblem::Refused(DIFFERENT_TIMES));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use hob_app::startup::channels::{self, ChannelParts, is_email, is_telegram, is_whatsapp, open_channels};
-use hob_channels::{ChannelService, ChannelStatus};
+use hob_channels::{ChannelService, ChannelStatus, ChannelStore};
 use hob_config::Config;
 use hob_core::EventBus;
 use serde_json::json;
@@ -28,7 +28,7 @@ pub async fn run(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result
         _ => args.target.clone(),
     };
     if is_direct && config.channel.whatsapp.enabled && is_whatsapp(&target) {
-        over_whatsapp(config, home, args).await?
+        over_whatsapp(config, home, args, channels.as_ref().and_then(|channels| channels.store())).await?
     } else if is_direct && config.channel.telegram.enabled && is_telegram(&target) {
         let _waiting = Spinner::start("sending");
         channels::telegram(config)?.send(&target, &args.message, args.conversation.as_deref()).await?;
@@ -75,17 +75,19 @@ async fn over_the_gateway(config: &Config, args: &ChannelSendArgs) -> Result<()>
     sent.map_err(|error| explain(error, config, args.gateway.as_deref()))
 }
 
-async fn over_whatsapp(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result<()> {
-    let databases = settings::databases(config);
-    let store = databases.and_then(|databases| Ok(channels::channel_store(&databases.hob)?));
-    let store = store.inspect_err(|error| {
+async fn over_whatsapp(
+    config: &Config,
+    home: &Path,
+    args: &ChannelSendArgs,
+    store: Option<Arc<dyn ChannelStore>>,
+) -> Result<()> {
+    if store.is_none() {
         tracing::warn!(
-            %error,
             "WhatsApp messages that arrive while this one is sent are dropped. 'hob doctor' checks the \
              database"
         );
-    });
-    let whatsapp = channels::whatsapp(config, home, store.ok());
+    }
+    let whatsapp = channels::whatsapp(config, home, store);
     let status = {
         let _waiting = Spinner::start("connecting to WhatsApp");
         whatsapp.connect().await
