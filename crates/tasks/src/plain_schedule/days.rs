@@ -8,46 +8,69 @@ use super::vocabulary::{Unit, Word, as_part, as_time};
 pub(super) const DIFFERENT_TIMES: &str =
     "a task cannot have different times on different days; create a task for each";
 
+/// Why `every day at 9:00 on mondays` is no schedule.
+pub(super) const EVERY_DAY_AND_OTHERS: &str =
+    "it names both every day and certain days; name only those days, as in 'weekdays 8:00 and 18:00'";
+
 /// The words before, between and behind the times, without times and parts of the day.
 pub(crate) fn around_times(words: &[Word]) -> Vec<Vec<Word>> {
     let others = |part: &[Word]| part.iter().copied().filter(|word| as_part(*word).is_none()).collect();
     words.split(|word| as_time(*word).is_some()).map(others).collect()
 }
 
-/// The words without times and parts of the day. Words that stand at each of several times, as in `monday 9:00 and monday 18:00`, stand
-/// there once.
+/// The words without `and`, times and parts of the day. Words that stand at each of several times, as in `monday 9:00 and monday 18:00`,
+/// stand there once.
 pub(crate) fn without_times(around: &[Vec<Word>]) -> Vec<Word> {
-    let mut said = around.iter().filter(|part| !part.is_empty());
-    let Some(first) = said.next() else { return Vec::new() };
-    match said.all(|part| part == first) {
-        true => first.clone(),
-        false => around.concat(),
+    let others = |part: &Vec<Word>| part.iter().copied().filter(|word| *word != Word::And).collect();
+    let mut said: Vec<Vec<Word>> = around.iter().map(others).collect();
+    said.retain(|part| !part.is_empty());
+    if said.windows(2).all(|pair| pair[0] == pair[1]) {
+        said.truncate(1);
     }
+    said.concat()
 }
 
-/// Whether not every time is meant for every day, as in `monday 9:00 and thursday 18:00`: different days stand at the times, or several
-/// days between two of them.
-pub(crate) fn differ_by_time(around: &[Vec<Word>]) -> bool {
+/// Why not every time is meant for every day, as in `monday 9:00 and thursday 18:00`: different days stand at the times, or some days can
+/// be those of one time only.
+pub(crate) fn different_times(around: &[Vec<Word>], times: usize) -> Option<&'static str> {
     let days: Vec<Vec<Word>> = around.iter().map(|part| days_at(part)).collect();
-    let said: Vec<&Vec<Word>> = days.iter().filter(|part| !part.is_empty()).collect();
-    match said.as_slice() {
+    let said: Vec<usize> = (0..days.len()).filter(|place| !days[*place].is_empty()).collect();
+    let last = days.len() - 1;
+    let begins_with_and = |place: usize| around[place].first() == Some(&Word::And);
+    let are_different = match said.as_slice() {
         [] => false,
-        [one] => {
-            let is_between = days.len() > 2 && days[1..days.len() - 1].contains(one);
-            is_between && count(one) > 1
+        // The day of '9:00 on friday and 18:00' is that of both times, the one of '9:00, friday 18:00' can be that of the second.
+        [place] => {
+            let is_of_all = around[*place].last() == Some(&Word::And) && count(&days[*place]) == 1;
+            begins_with_and(*place) || ((1..last).contains(place) && !is_of_all)
         }
-        [first, others @ ..] => others.iter().any(|other| other != first),
-    }
+        [first, others @ ..] => {
+            // Such as 'every morning at 9 and friday morning at 9', but not 'every evening at 8 on mondays'.
+            let is_repeated = last > 1 || begins_with_and(last);
+            let has_daily = is_repeated && days.iter().any(|day| *day == [Word::Daily]);
+            (times > 1 || has_daily) && others.iter().any(|other| days[*other] != days[*first])
+        }
+    };
+    // Such as 'every day at 8:00 and 18:00 on weekdays'.
+    let is_contradiction = said == [0, last] && (days[0] == [Word::Daily] || days[last] == [Word::Daily]);
+    are_different.then_some(if is_contradiction { EVERY_DAY_AND_OTHERS } else { DIFFERENT_TIMES })
 }
 
-/// Whether one of the times is meant for every day.
-pub(crate) fn has_daily_time(around: &[Vec<Word>]) -> bool {
-    around.iter().any(|part| days_at(part) == [Word::Daily])
+/// Whether these words name every day and other days.
+pub(crate) fn has_every_day_and_others(words: &[Word]) -> bool {
+    let is_other = |word: &Word| {
+        matches!(word, Word::Weekdays | Word::Weekends | Word::Last | Word::Day(_) | Word::Ordinal(_))
+    };
+    words.contains(&Word::Daily) && words.iter().any(is_other)
 }
 
 /// The days at one time. `every` alone, as in `every morning at 9`, is every day.
 fn days_at(words: &[Word]) -> Vec<Word> {
-    if *words == [Word::Every] { vec![Word::Daily] } else { only_days(words) }
+    let is_every = |word: &Word| matches!(word, Word::Every | Word::And);
+    match words.contains(&Word::Every) && words.iter().all(is_every) {
+        true => vec![Word::Daily],
+        false => only_days(words),
+    }
 }
 
 /// How many days these words name: `last friday` and `monday to friday` are one.
@@ -104,6 +127,7 @@ pub(crate) fn days_of_month(words: &[Word]) -> Option<String> {
     while let [word, rest @ ..] = left {
         left = rest;
         match (word, rest) {
+            (Word::Last, []) => has_last = true,
             (Word::Last, [Word::Unit(Unit::Day), rest @ ..]) => {
                 has_last = true;
                 left = rest;
@@ -126,27 +150,33 @@ pub(crate) fn days_of_month(words: &[Word]) -> Option<String> {
     Some(days.iter().map(u32::to_string).chain(last).collect::<Vec<_>>().join(","))
 }
 
-/// The days of a week: from Monday, and Sunday is 0.
+/// The days of a week: from Monday, and Sunday is 0. `None` also if one is named twice: those of `weekdays from monday to thursday` can be
+/// four days or five.
 pub(crate) fn weekdays(days: &[Word]) -> Option<String> {
     // Monday is 0 here, so that they are in order.
     let mut found = BTreeSet::new();
     let place = |day: u8| (day + 6) % 7;
     let mut words = days.iter().copied().peekable();
     while let Some(word) = words.next() {
-        match word {
-            Word::Every => {}
-            Word::Weekdays => found.extend(0..5),
-            Word::Weekends => found.extend(5..7),
+        let named: Vec<u8> = match word {
+            Word::Every => continue,
+            Word::Weekdays => (0..5).collect(),
+            Word::Weekends => (5..7).collect(),
             Word::Day(from) if words.peek() == Some(&Word::To) => {
                 words.next();
                 let Some(Word::Day(to)) = words.next() else { return None };
+                // 'monday to monday' can be one day or all.
+                if from == to {
+                    return None;
+                }
                 let length = (place(to) + 7 - place(from)) % 7;
-                found.extend((0..=length).map(|step| (place(from) + step) % 7));
+                (0..=length).map(|step| (place(from) + step) % 7).collect()
             }
-            Word::Day(day) => {
-                found.insert(place(day));
-            }
+            Word::Day(day) => vec![place(day)],
             _ => return None,
+        };
+        if !named.into_iter().all(|day| found.insert(day)) {
+            return None;
         }
     }
     match found.iter().copied().collect::<Vec<u8>>().as_slice() {
@@ -160,7 +190,7 @@ pub(crate) fn weekdays(days: &[Word]) -> Option<String> {
 /// The days of a schedule that runs on days of a week or on all days.
 pub(crate) fn any_weekdays(words: &[Word]) -> Option<String> {
     match words {
-        [] | [Word::Daily] | [Word::Every, Word::Unit(Unit::Day)] => Some("*".to_owned()),
+        [] | [Word::Daily] => Some("*".to_owned()),
         words => weekdays(words),
     }
 }

@@ -12,13 +12,13 @@ use hob_core::Zone;
 use jiff::civil::Date;
 
 use self::days::{
-    DIFFERENT_TIMES, any_weekdays, around_times, days_of_month, differ_by_time, has_daily_time, named_days,
-    nth_weekdays, weekdays, without_times,
+    EVERY_DAY_AND_OTHERS, any_weekdays, around_times, days_of_month, different_times,
+    has_every_day_and_others, named_days, nth_weekdays, weekdays, without_times,
 };
 use self::reader::{MONTHS, WordProblem, is_readable, read_schedule};
 use self::repeats::{DayRepeats, day_repeats};
 use self::vocabulary::{
-    DayTime, Half, KNOWN, Unit, Word, as_part, as_time, clock, clock_in, known, small_number, words,
+    DayTime, Half, KNOWN, Unit, Word, as_part, as_time, clock, clock_in, known, ordinal, small_number, words,
 };
 use crate::schedule::{ScheduleSpec, ScheduleType};
 use crate::types::{TaskError, TaskField};
@@ -36,6 +36,14 @@ const EXAMPLES: &str = "'weekdays 07:00', 'daily 7:30', 'monday and thursday 18:
 /// Why `every second monday` is no schedule.
 const SECOND_OR_OTHER: &str = "it can mean once a month or once in several weeks; write 'second monday of the month 09:00', or 'every \
                                2 weeks', which counts from the creation of the task";
+
+/// Why `every second day of the month` is no schedule.
+const SECOND_OR_OTHER_DAY: &str =
+    "it can mean once a month or once in several days; write 'monthly on the 2nd 09:00' or 'every 2 days'";
+
+/// Why `friday at midnight` is no schedule.
+const MIDNIGHT: &str =
+    "midnight can be the beginning or the end of a day; write 'friday 00:00' for the beginning of friday";
 
 /// A schedule in plain words, as the kind and the value that a task has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,9 +92,13 @@ impl PlainSchedule {
 fn explained(problem: &WordProblem, shown: &str, words: &[String]) -> String {
     match problem {
         WordProblem::NoTime => {
-            let is_late = words.iter().filter_map(|word| as_part(known(word)?)).any(|part| !part.has(9));
+            let mut parts = words.iter().filter_map(|word| as_part(known(word)?)).peekable();
+            let is_late = parts.peek().is_some() && !parts.any(|part| part.has(9));
             let time = if is_late { "21:00" } else { "09:00" };
-            format!("'{shown}' has no time of day; add one, as in '{shown} {time}'")
+            // The two parts of 'every morning and afternoon' have no time that is the same on the clock.
+            let is_schedule = meaning(&[words, &[time.to_owned()]].concat()).is_ok();
+            let days = if is_schedule { shown } else { "daily" };
+            format!("'{shown}' has no time of day; add one, as in '{days} {time}'")
         }
         WordProblem::BadTime(time) => {
             let time: String = time.chars().take(20).collect();
@@ -118,39 +130,59 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
     let all = check_count(all, times.len())?;
     let around = around_times(&all);
     let has_part = all.iter().any(|word| as_part(*word).is_some());
+    let has_time = has_part || !times.is_empty();
     let mut rest = without_times(&around);
-    // Such as 'every morning at 9 and friday morning at 9'.
-    let is_repeated = around.len() > 2 && has_daily_time(&around);
-    if (times.len() > 1 || is_repeated) && differ_by_time(&around) {
-        return Err(WordProblem::Refused(DIFFERENT_TIMES));
+    if let Some(reason) = different_times(&around, times.len()) {
+        return Err(WordProblem::Refused(reason));
     }
-    let is_interval = matches!(rest.as_slice(), [Word::Every, Word::Number(_), Word::Unit(_)]);
-    let is_monthly = !is_interval
-        && (take(&mut rest, &[Word::Every, Word::Unit(Unit::Month)])
-            || take(&mut rest, &[Word::Monthly])
-            || take(&mut rest, &[Word::Unit(Unit::Month)]));
-    let is_weekly =
-        take(&mut rest, &[Word::Every, Word::Unit(Unit::Week)]) || take(&mut rest, &[Word::Weekly]);
+    if has_every_day_and_others(&rest) {
+        return Err(WordProblem::Refused(EVERY_DAY_AND_OTHERS));
+    }
+    let is_monthly = take(&mut rest, &[Word::Monthly, Word::Unit(Unit::Month)]);
+    let is_weekly = take(&mut rest, &[Word::Weekly]);
     if is_weekly && weekdays(&rest).is_none() {
         return Err(WordProblem::Refused("name the day, as in 'monday 09:00'"));
     }
-    let cron = |days: &str, weekdays: &str| cron(&times, days, weekdays);
-    if matches!(rest.as_slice(), [Word::Every, Word::Ordinal(2..), Word::Day(_)] if !is_monthly) {
-        return Err(WordProblem::Refused(SECOND_OR_OTHER));
+    let is_nth_part =
+        |pair: &[String]| ordinal(&pair[0]).is_some() && known(&pair[1]).and_then(as_part).is_some();
+    // Without a month, '2nd' is a date, and 'second day' and '2nd evening' are none.
+    let is_date = !words.windows(2).any(is_nth_part)
+        && matches!(rest.as_slice(), [Word::Ordinal(_), ..])
+        && !words.iter().any(|word| matches!(known(word), Some(Word::Unit(Unit::Day) | Word::Ordinal(_))));
+    let is_at_midnight = words.iter().any(|word| word == "midnight");
+    let cron = |days: &str, weekdays: &str| {
+        if is_at_midnight && (days, weekdays) != ("*", "*") {
+            return Err(WordProblem::Refused(MIDNIGHT));
+        }
+        cron(&times, days, weekdays)
+    };
+    match rest.as_slice() {
+        [Word::Every, Word::Ordinal(2..), Word::Day(_)] if !is_monthly => {
+            return Err(WordProblem::Refused(SECOND_OR_OTHER));
+        }
+        [Word::Every, Word::Ordinal(2..), Word::Unit(Unit::Day)] => {
+            return Err(WordProblem::Refused(SECOND_OR_OTHER_DAY));
+        }
+        _ => {}
     }
     if let Some(weekdays) = nth_weekdays(&rest) {
         return cron("*", &weekdays);
     }
     match rest.as_slice() {
         [] if is_monthly => Err(WordProblem::Refused("name the day, as in 'monthly on the 1st 09:00'")),
-        [] | [Word::Daily] | [Word::Every, Word::Unit(Unit::Day)] => cron("*", "*"),
-        // Such as 'every morning at 7'.
-        days if has_part && !is_monthly && days.iter().all(|word| *word == Word::Every) => cron("*", "*"),
-        [Word::Hourly] | [Word::Every, Word::Unit(Unit::Hour)] if times.is_empty() => {
+        [] | [Word::Daily] => cron("*", "*"),
+        // Such as 'every morning at 7' and 'daily at 7 every morning'.
+        days if has_part
+            && !is_monthly
+            && days.iter().all(|word| matches!(word, Word::Every | Word::Daily)) =>
+        {
+            cron("*", "*")
+        }
+        [Word::Hourly] if !has_time => {
             Ok(PlainSchedule { kind: ScheduleType::Cron, value: "0 * * * *".to_owned() })
         }
-        [Word::Every, Word::Unit(unit)] if times.is_empty() => interval(1, *unit),
-        [Word::Every, Word::Number(count), Word::Unit(unit)] if times.is_empty() => interval(*count, *unit),
+        [Word::Every, Word::Unit(unit)] if !has_time => interval(1, *unit),
+        [Word::Every, Word::Number(count), Word::Unit(unit)] if !has_time => interval(*count, *unit),
         [Word::Every, Word::Number(_), Word::Unit(_)] => {
             Err(WordProblem::Refused("an interval has no time of day; name days, or leave the time out"))
         }
@@ -158,9 +190,7 @@ fn meaning(words: &[String]) -> Result<PlainSchedule, WordProblem> {
         // The working day that is nearest to the beginning or the end.
         [Word::Last, Word::Weekdays] if is_monthly => cron("LW", "*"),
         [Word::Ordinal(1), Word::Weekdays] if is_monthly => cron("1W", "*"),
-        days if is_monthly
-            || (matches!(days, [Word::Ordinal(_), ..]) && !days.contains(&Word::Unit(Unit::Day))) =>
-        {
+        days if is_monthly || is_date => {
             let days = days.strip_prefix(&[Word::Every]).unwrap_or(days);
             cron(&days_of_month(days).ok_or(WordProblem::Unclear)?, "*")
         }
@@ -177,7 +207,7 @@ fn check_possible(words: &[Word]) -> Result<(), &'static str> {
         };
         words.windows(3).any(several)
     };
-    if words.contains(&Word::OfYear) || has_several(&|word| word == Word::Unit(Unit::Month)) {
+    if words.contains(&Word::OfYear) {
         return Err(MONTHS);
     }
     if words.contains(&Word::Except) {
@@ -209,12 +239,14 @@ fn check_count(mut words: Vec<Word>, times: usize) -> Result<Vec<Word>, WordProb
         _ => 0,
     };
     let days = match words[place..] {
-        [Word::Weekly | Word::Monthly, ..] | [Word::Every, Word::Unit(Unit::Week | Unit::Month), ..] => {
-            named_days(&words)
-        }
+        [Word::Weekly | Word::Monthly, ..] => named_days(&words),
         _ => 1,
     };
     if usize::try_from(count) == Ok(days * times) {
+        // 'twice a day on mondays' is not every day.
+        if words.get(place) == Some(&Word::Daily) {
+            words.remove(place);
+        }
         return Ok(words);
     }
     Err(WordProblem::Refused(
@@ -254,13 +286,11 @@ fn date(words: &[String]) -> Result<Option<String>, WordProblem> {
     Ok(Some(format!("{day}T{time}")))
 }
 
-/// Removes these words, if they stand together.
-fn take(words: &mut Vec<Word>, wanted: &[Word]) -> bool {
-    let place = words.windows(wanted.len()).position(|window| window == wanted);
-    if let Some(start) = place {
-        words.drain(start..start + wanted.len());
-    }
-    place.is_some()
+/// Removes these words, and tells whether there were any.
+fn take(words: &mut Vec<Word>, unwanted: &[Word]) -> bool {
+    let length = words.len();
+    words.retain(|word| !unwanted.contains(word));
+    words.len() < length
 }
 
 /// An expression for these times on these days.
@@ -286,7 +316,7 @@ fn interval(count: u32, unit: Unit) -> Result<PlainSchedule, WordProblem> {
         Unit::Hour => format!("{count}h"),
         Unit::Day => format!("{}h", count * 24),
         Unit::Week => format!("{}h", count * 24 * 7),
-        Unit::Month => return Err(WordProblem::Refused("name the day, as in 'monthly on the 1st 09:00'")),
+        Unit::Month => return Err(WordProblem::Refused(MONTHS)),
     };
     Ok(PlainSchedule { kind: ScheduleType::Interval, value })
 }

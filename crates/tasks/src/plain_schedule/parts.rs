@@ -77,6 +77,10 @@ pub(crate) fn in_parts(words: &[Word], times: &[WrittenTime<'_>]) -> Result<Vec<
     // From the last, because one time can become several words.
     for (written, parts) in times.iter().zip(&parts).rev() {
         let meant = written.times_in(parts, times.len() == 1).ok_or(OTHER_PART)?;
+        // The 5 of 'every morning and night at 5' is the same hour in both.
+        if (1..meant.len()).any(|place| meant[..place].contains(&meant[place])) {
+            return Err(PART_TIMES);
+        }
         read.splice(written.place..=written.place, meant.iter().copied().map(Word::Time));
         found.extend(meant.into_iter().map(|time| (time, parts.as_slice())));
     }
@@ -85,10 +89,9 @@ pub(crate) fn in_parts(words: &[Word], times: &[WrittenTime<'_>]) -> Result<Vec<
     if !words.iter().filter_map(|word| as_part(*word)).all(has_time) {
         return Err(PART_TIMES);
     }
-    let is_every_day = matches!(
-        without_times(&around_times(words)).as_slice(),
-        [] | [Word::Daily | Word::Every] | [Word::Every, Word::Unit(Unit::Day)]
-    );
+    let days = without_times(&around_times(words));
+    let is_every_day =
+        days.iter().all(|word| matches!(word, Word::Daily | Word::Every | Word::Unit(Unit::Day)));
     let is_after_midnight =
         |(time, parts): &(DayTime, &[DayPart])| time.hour < 6 && parts.contains(&DayPart::Night);
     if !is_every_day && found.iter().any(is_after_midnight) {
@@ -111,17 +114,24 @@ fn near_parts(words: &[Word]) -> Result<Vec<Vec<DayPart>>, &'static str> {
     if !has_part(words) {
         return Ok(vec![Vec::new(); around.len()]);
     }
-    // The evening of 'monday at 9 and tuesday evening' has no time.
-    let is_apart = is_behind && named_days(outside) > 0;
+    if has_days_without_part(words) {
+        return Err(PART_TIMES);
+    }
+    // The evening of 'monday at 9 and tuesday evening' has no time, the one of 'monday at 9 every evening' has.
+    let is_of_time = matches!(around.as_slice(), [[Word::Part(_)] | [Word::Every, Word::Part(_)]]);
+    let is_apart = is_behind && named_days(outside) > 0 && !is_of_time;
     if is_apart || has_part(outside) || !around.first().is_some_and(|words| has_part(words)) {
         return Err(PART_TIMES);
     }
+    // The 7 of 'at 7 and 9 evening' may be in the morning.
+    let is_of_last = is_behind && matches!(around.first(), Some([Word::Part(_)]));
     let mut near: Vec<Vec<DayPart>> = Vec::new();
     for words in around {
         let parts = listed_parts(words).ok_or(PART_TIMES)?;
         match near.last() {
             // Such as 'monday evening at 9 and tuesday at 9'.
             Some(_) if parts.is_empty() && named_days(words) > 0 => return Err(DIFFERENT_TIMES),
+            Some(_) if parts.is_empty() && is_of_last => return Err(OTHER_HALF),
             Some(nearest) if parts.is_empty() => near.push(nearest.clone()),
             _ => near.push(parts),
         }
@@ -132,6 +142,26 @@ fn near_parts(words: &[Word]) -> Result<Vec<Vec<DayPart>>, &'static str> {
     Ok(near)
 }
 
+/// Whether days can be meant without the part of the day beside them, as in `monday evening and friday at 8` or `mondays and every evening
+/// at 8`.
+fn has_days_without_part(words: &[Word]) -> bool {
+    let is_time = |word: &Word| as_time(*word).is_some();
+    let is_part = |word: &Word| as_part(*word).is_some();
+    (0..words.len()).filter(|place| is_part(&words[*place])).any(|place| {
+        let before = words[..place].rsplit(is_time).next().unwrap_or_default();
+        if let [.., day, Word::And] | [.., day, Word::And, Word::Every] = before
+            && named_days(&[*day]) > 0
+        {
+            return true;
+        }
+        let rest = &words[place + 1..];
+        let end = rest.iter().position(|word| is_time(word) || is_part(word)).unwrap_or(rest.len());
+        let has_own_part = rest.get(end).is_some_and(is_part);
+        let are_others = rest.first() == Some(&Word::And) || named_days(before) > 0;
+        are_others && !has_own_part && named_days(&rest[..end]) > 0
+    })
+}
+
 /// The parts of the day among these words. `None` if they have days of their own, as in `monday morning and friday evening`.
 fn listed_parts(words: &[Word]) -> Option<Vec<DayPart>> {
     let is_part = |word: &Word| as_part(*word).is_some();
@@ -139,7 +169,8 @@ fn listed_parts(words: &[Word]) -> Option<Vec<DayPart>> {
     parts.dedup();
     let first = words.iter().position(is_part).unwrap_or_default();
     let last = words.iter().rposition(is_part).unwrap_or_default();
-    let is_list = words[first..last].iter().all(|word| is_part(word) || *word == Word::Every);
+    let is_joint = |word: &Word| matches!(word, Word::Every | Word::And);
+    let is_list = words[first..last].iter().all(|word| is_part(word) || is_joint(word));
     (parts.len() < 2 || is_list).then_some(parts)
 }
 
@@ -162,8 +193,12 @@ fn check_halves(
     let is_mixed = has_half && (has_hour || words.windows(2).any(is_range_end));
     // Such as 'daily at 7:00 and 9:00 in the evening'.
     let is_shared = has_part_behind && plain.iter().any(|time| time.is_open() && is_morning(time));
-    // The second of 'daily at 9 and 5' is probably 17:00.
-    let is_reversed =
-        has_hour && plain.iter().all(is_morning) && plain.windows(2).any(|pair| pair[0].time > pair[1].time);
+    // The second of 'daily at 9 and 5' is probably 17:00, and the one of 'daily at 6 and 6' 18:00.
+    let is_earlier = |pair: &[&WrittenTime<'_>]| {
+        let between = &words[pair[0].place + 1..pair[1].place];
+        let is_same_day = between.iter().all(|word| *word == Word::And);
+        pair[0].time > pair[1].time || (pair[0].time == pair[1].time && is_same_day)
+    };
+    let is_reversed = has_hour && plain.iter().all(is_morning) && plain.windows(2).any(is_earlier);
     if is_mixed || is_shared || is_reversed { Err(OTHER_HALF) } else { Ok(()) }
 }

@@ -16,6 +16,19 @@ const FROM_END: &str =
 pub(crate) const MONTHS: &str =
     "words cannot name months or longer times; use the type cron, as in '0 9 1 */3 *' for every third month";
 
+/// Why `once at 9:00` is no schedule.
+const NO_DATE: &str = "a single run needs a date, as in '2027-01-31 09:00'; leave 'once' out if it repeats";
+
+/// Why `tomorrow 9:00` is no schedule.
+const RELATIVE_DATE: &str = "a single run needs a date, as in '2027-01-31 09:00'";
+
+/// Why `9:00 UTC daily` is no schedule.
+const TIME_ZONE: &str = "words cannot name a time zone; the task has one of its own, 'timezone'";
+
+/// Why `biweekly` is no schedule.
+const TWO_MEANINGS: &str = "'biweekly' and 'bimonthly' have two meanings; write 'every 2 weeks', 'monday and thursday 9:00' or \
+                            'monthly on the 1st and 15th 9:00'";
+
 /// Why words are no schedule.
 pub(crate) enum WordProblem {
     /// No schedule has such words, or not in this order.
@@ -45,29 +58,33 @@ pub(crate) fn is_readable(word: &str) -> bool {
     read_words(&[word]).is_ok()
 }
 
-/// Refuses words that other words behind them make impossible.
+/// Refuses words that are impossible, alone or before others.
 fn check_neighbours(words: &[String]) -> Result<(), &'static str> {
     for (place, word) in words.iter().enumerate() {
-        let [next, second] = [1, 2].map(|step| words.get(place + step).map(String::as_str));
+        let next = words.get(place + 1).map(String::as_str);
         let follows = next.and_then(known);
         let is_repeated =
             matches!(follows, Some(Word::Every | Word::Daily | Word::Hourly | Word::Weekly | Word::Monthly));
-        if word == "once" && !is_repeated {
-            return Err(
-                "a single run needs a date, as in '2027-01-31 09:00'; leave 'once' out if it repeats",
-            );
+        match word.as_str() {
+            "once" if !is_repeated => return Err(NO_DATE),
+            "today" | "tonight" | "tomorrow" | "this" | "next" => return Err(RELATIVE_DATE),
+            "biweekly" | "bi-weekly" | "bimonthly" | "bi-monthly" => return Err(TWO_MEANINGS),
+            "utc" | "gmt" | "cet" | "est" | "pst" => return Err(TIME_ZONE),
+            _ => {}
         }
         // Such as 'quarter to 12' or 'half past noon'.
         if matches!((word.as_str(), next), ("quarter" | "half", Some("to" | "past"))) {
             return Err("write the time in digits, as in 'daily 8:45'");
         }
-        // 'every second of the month' is a day.
-        let is_nth = matches!(follows, Some(Word::Ordinal(_))) || next.and_then(ordinal).is_some();
-        if known(word) == Some(Word::Every)
-            && is_nth
-            && second.and_then(known) == Some(Word::Unit(Unit::Month))
-        {
+        // Such as '3 months' or 'last month'; 'second of the month' is a day.
+        let is_counted = is_place(word) || known(word) == Some(Word::Other) || word.parse::<u32>().is_ok();
+        if is_counted && follows == Some(Word::Unit(Unit::Month)) {
             return Err(MONTHS);
+        }
+        // Such as 'first 5 days of the month'.
+        let is_number = next.is_some_and(|next| next.parse::<u32>().is_ok());
+        if is_number && matches!(known(word), Some(Word::Ordinal(_) | Word::Last)) {
+            return Err("name each day, as in 'monthly on the 1st and 15th 09:00'");
         }
     }
     Ok(())
@@ -97,9 +114,19 @@ fn is_place(word: &str) -> bool {
     matches!(known(word), Some(Word::Ordinal(_) | Word::Last)) || ordinal(word).is_some()
 }
 
-/// Writes `every other day` and `every third day` as `every 2 days` and `every 3 days`, `from monday to friday` without its first word,
-/// and `daily on weekdays` as `weekdays`.
+/// Writes `every day` as `daily`, `every other day` and `every third day` as `every 2 days` and `every 3 days`, `from monday to friday`
+/// without its first word, and `daily on weekdays` as `weekdays`.
 fn settle(words: &mut Vec<Word>) {
+    for place in (1..words.len()).rev() {
+        let every = match words[place - 1..=place] {
+            [Word::Every, Word::Unit(Unit::Hour)] => Word::Hourly,
+            [Word::Every, Word::Unit(Unit::Day)] => Word::Daily,
+            [Word::Every, Word::Unit(Unit::Week)] => Word::Weekly,
+            [Word::Every, Word::Unit(Unit::Month)] => Word::Monthly,
+            _ => continue,
+        };
+        words.splice(place - 1..=place, [every]);
+    }
     let is_from = |some: &[Word]| matches!(some, [Word::Between, Word::Day(_), Word::To, Word::Day(_)]);
     if let Some(place) = words.windows(4).position(is_from) {
         words.remove(place);
@@ -109,15 +136,11 @@ fn settle(words: &mut Vec<Word>) {
         [Word::Time(_), days @ ..] if has_one_time => is_several_days(days),
         days => is_several_days(days),
     };
-    let daily = |place: usize| match &words[place..] {
-        [Word::Daily, behind @ ..] if is_narrowed(behind) => Some(place..place + 1),
-        [Word::Every, Word::Unit(Unit::Day), behind @ ..] if is_narrowed(behind) => Some(place..place + 2),
-        _ => None,
-    };
-    if let Some(daily) = (0..words.len()).find_map(daily) {
-        words.drain(daily);
+    let is_daily = |place: &usize| words[*place] == Word::Daily && is_narrowed(&words[place + 1..]);
+    if let Some(place) = (0..words.len()).find(is_daily) {
+        words.remove(place);
     }
-    let is_of_month = words.contains(&Word::Unit(Unit::Month));
+    let is_of_month = words.iter().any(|word| matches!(word, Word::Monthly | Word::Unit(Unit::Month)));
     for place in 1..words.len() {
         let (before, word) = (words[place - 1], words[place]);
         let is_unit = matches!(words.get(place + 1), Some(Word::Unit(_)));
@@ -165,6 +188,10 @@ fn read_words<'a>(words: &[&'a str]) -> Result<(Vec<Word>, Vec<WrittenTime<'a>>)
             // Such as '12:00 noon'.
             Some(named @ Word::Time(_)) if is_behind_time && before == Some(named) => Word::Filler,
             Some(Word::Time(_)) if is_behind_time => return Err(bad_time(words, rest)),
+            // The 'm' of 'every m' can be a minute, a month or a day.
+            Some(Word::Unit(_)) if word.len() == 1 && !matches!(read.last(), Some(Word::Number(_))) => {
+                return Err(WordProblem::Unclear);
+            }
             Some(word) => word,
             // Such as 'weekdays in the morning at 7:30'.
             None if word == "in" && matches!(rest, ["the", part, ..] if part_of(part).is_some()) => {
@@ -184,6 +211,10 @@ fn read_words<'a>(words: &[&'a str]) -> Result<(Vec<Word>, Vec<WrittenTime<'a>>)
                 }
                 (Some(time), Some(_)) if may_be_hour => Word::Time(time),
                 (_, Some(number)) => Word::Number(number),
+                // Such as '20:00 pm'.
+                (None, None) if is_like_time(word) && half.is_some() => {
+                    return Err(bad_time(words, &rest[1..]));
+                }
                 (None, None) if is_like_time(word) => return Err(WordProblem::BadTime(word.to_owned())),
                 (None, None) => Word::Ordinal(ordinal(word).ok_or(WordProblem::Unclear)?),
             },

@@ -25,6 +25,7 @@ pub(crate) fn day_repeats(words: &[Word]) -> Option<Result<DayRepeats, &'static 
     let mut rest = words.to_vec();
     let every = take_every(&mut rest);
     let hours = take_hours(&mut rest);
+    rest.retain(|word| *word != Word::And);
     // Without its hours.
     let is_between = rest.contains(&Word::Between);
     let Some((count, unit)) = every else {
@@ -92,7 +93,7 @@ fn take_every(words: &mut Vec<Word>) -> Option<(u32, Unit)> {
             [Word::Every, Word::Number(count), Word::Unit(unit @ (Unit::Hour | Unit::Minute)), ..] => {
                 ((count, unit), 3)
             }
-            [Word::Every, Word::Unit(unit @ (Unit::Hour | Unit::Minute)), ..] => ((1, unit), 2),
+            [Word::Every, Word::Unit(Unit::Minute), ..] => ((1, Unit::Minute), 2),
             [Word::Hourly, ..] => ((1, Unit::Hour), 1),
             _ => continue,
         };
@@ -111,8 +112,8 @@ fn take_hours(words: &mut Vec<Word>) -> Option<(DayTime, DayTime)> {
     };
     for start in 0..words.len() {
         let (first, last, length) = match words[start..] {
-            [Word::Between, first, Word::To, last, ..] => (first, last, 4),
-            [Word::Between, first, last, ..] | [first, Word::To, last, ..] => (first, last, 3),
+            [Word::Between, first, Word::To | Word::And, last, ..] => (first, last, 4),
+            [first, Word::To, last, ..] => (first, last, 3),
             _ => continue,
         };
         if let (Some(first), Some(last)) = (time(first), time(last)) {

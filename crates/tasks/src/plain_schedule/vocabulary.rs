@@ -5,6 +5,8 @@
 pub(crate) enum Word {
     /// Between other words: `at`, `on`, `the`.
     Filler,
+    /// Between two days, or between a time and the days of the next one.
+    And,
     Every,
     /// `every other monday`.
     Other,
@@ -83,7 +85,8 @@ pub(crate) struct DayTime {
 
 /// All words, in every form.
 pub(crate) const KNOWN: &[(&[&str], Word)] = &[
-    (&["at", "on", "the", "and", "&", ",", "of", "o'clock", "once"], Word::Filler),
+    (&["at", "on", "the", ",", "of", "o'clock", "once", "only"], Word::Filler),
+    (&["and", "&"], Word::And),
     (&["every", "each"], Word::Every),
     (&["to", "through", "till", "until", "-"], Word::To),
     (&["daily", "everyday"], Word::Daily),
@@ -105,17 +108,17 @@ pub(crate) const KNOWN: &[(&[&str], Word)] = &[
     (&["third"], Word::Ordinal(3)),
     (&["fourth"], Word::Ordinal(4)),
     (&["fifth"], Word::Ordinal(5)),
-    (&["seconds", "sec", "secs"], Word::Unit(Unit::Second)),
-    (&["minutes", "minute", "min", "mins"], Word::Unit(Unit::Minute)),
-    (&["hours", "hour"], Word::Unit(Unit::Hour)),
-    (&["days", "day"], Word::Unit(Unit::Day)),
-    (&["weeks", "week"], Word::Unit(Unit::Week)),
+    (&["seconds", "sec", "secs", "s"], Word::Unit(Unit::Second)),
+    (&["minutes", "minute", "min", "mins", "m"], Word::Unit(Unit::Minute)),
+    (&["hours", "hour", "hr", "hrs", "h"], Word::Unit(Unit::Hour)),
+    (&["days", "day", "d"], Word::Unit(Unit::Day)),
+    (&["weeks", "week", "w"], Word::Unit(Unit::Week)),
     (&["months", "month"], Word::Unit(Unit::Month)),
     (&["morning", "mornings"], Word::Part(DayPart::Morning)),
     (&["afternoon", "afternoons"], Word::Part(DayPart::Afternoon)),
     (&["evening", "evenings"], Word::Part(DayPart::Evening)),
     (&["night", "nights", "nightly"], Word::Part(DayPart::Night)),
-    (&["noon"], Word::Time(DayTime { hour: 12, minute: 0 })),
+    (&["noon", "midday"], Word::Time(DayTime { hour: 12, minute: 0 })),
     (&["midnight"], Word::Time(DayTime { hour: 0, minute: 0 })),
     // Of words that are as similar to a misspelt one, the first is suggested, so these are the last.
     (&["a", "an", "per"], Word::Every),
@@ -123,7 +126,7 @@ pub(crate) const KNOWN: &[(&[&str], Word)] = &[
     (&["thru"], Word::To),
     (&["between", "from"], Word::Between),
     (&["twice"], Word::Repeated(2)),
-    (&["times"], Word::Repeated(0)),
+    (&["times", "time", "x"], Word::Repeated(0)),
     (&["except", "but", "not"], Word::Except),
     (&["quarterly", "quarter", "quarters", "yearly", "annually", "year", "years"], Word::OfYear),
     (&["january", "february", "march", "april", "may", "june", "july", "august"], Word::OfYear),
@@ -146,12 +149,18 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["beginning", "of"], &["first", "day"]),
     (&["half", "an", "hour"], &["30", "minutes"]),
     (&["half", "hour"], &["30", "minutes"]),
+    (&["half-hour"], &["30", "minutes"]),
     (&["quarter", "of", "an", "hour"], &["15", "minutes"]),
     (&["quarter", "hour"], &["15", "minutes"]),
     (&["a", "quarter", "to"], &["quarter", "to"]),
     (&["a", "quarter", "past"], &["quarter", "past"]),
     (&["12", "noon"], &["noon"]),
     (&["12", "midnight"], &["midnight"]),
+    (&["every", "noon"], &["daily", "noon"]),
+    (&["every", "midnight"], &["daily", "midnight"]),
+    (&["every", "hour", "on", "the", "hour"], &["hourly"]),
+    (&["every", "day", "of", "the", "week"], &["daily"]),
+    (&["fortnight"], &["2", "weeks"]),
     (&["fortnightly"], &["every", "2", "weeks"]),
     (&["one"], &["1"]),
     (&["two"], &["2"]),
@@ -170,18 +179,9 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["thirty"], &["30"]),
 ];
 
-/// The units behind a number in one word, as in `15min`.
-const SHORT_UNITS: &[(&[&str], &str)] = &[
-    (&["s", "sec", "secs"], "seconds"),
-    (&["m", "min", "mins", "minutes"], "minutes"),
-    (&["h", "hr", "hrs", "hours"], "hours"),
-    (&["d", "days"], "days"),
-    (&["w", "weeks"], "weeks"),
-];
-
 /// The words in lower case, without words that stand for others. A comma is a word, and a range such as `mon-fri` is three.
 pub(crate) fn words(text: &str) -> Vec<String> {
-    let text = text.to_lowercase().replace('–', "-").replace([',', ';'], " , ");
+    let text = text.to_lowercase().replace('–', "-").replace('@', " at ").replace([',', ';'], " , ");
     let mut words: Vec<&str> = Vec::new();
     for word in text.split_whitespace().map(|word| word.trim_end_matches('.')).filter(|word| !word.is_empty())
     {
@@ -235,12 +235,11 @@ fn spoken_time(words: &[String]) -> Option<String> {
     Some(format!("{hour}:{minute}{half}"))
 }
 
-/// The number and the unit of a word such as `15min`.
-fn with_unit(word: &str) -> Option<(&str, &'static str)> {
-    let end = word.find(|letter: char| !letter.is_ascii_digit())?;
-    let (count, unit) = word.split_at(end);
-    let (_, unit) = SHORT_UNITS.iter().find(|(forms, _)| forms.contains(&unit))?;
-    (!count.is_empty()).then_some((count, *unit))
+/// The number and the rest of a word such as `15min` or `2x`.
+fn with_unit(word: &str) -> Option<(&str, &str)> {
+    let (count, unit) = word.split_at(word.find(|letter: char| !letter.is_ascii_digit())?);
+    let is_unit = matches!(known(unit), Some(Word::Unit(_) | Word::Repeated(_)));
+    (!count.is_empty() && is_unit).then_some((count, unit))
 }
 
 fn is_day(word: &str) -> bool {
