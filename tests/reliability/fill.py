@@ -7,6 +7,9 @@ figure counts. Of runs whose size the caller chooses, the largest counts, becaus
 ones the last. If the last run of all failed, the row says so too. A row is a line such as
 '| words | value | date, commit | <!-- figure: NAME --> `command` |'. A row of which DIRECTORY has no run stays as it is. A run that was
 recorded without a date and a commit leaves that cell empty.
+
+The runs of fuzz targets add up over months and machines. So without PAGE, those in DIRECTORY are added to fuzz_targets.jsonl beside
+this script, which is part of the repository, and all runs of that file count.
 """
 
 import json
@@ -15,6 +18,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+FUZZED = Path(__file__).resolve().parent / "fuzz_targets.jsonl"
 ROW = re.compile(r"^\| (?P<words>[^|\n]+?) \| [^|\n]* \| [^|\n]* \| <!-- figure: (?P<name>\S+) -->", re.MULTILINE)
 
 
@@ -24,21 +28,31 @@ SIZES = {"fuzz": "executions", "interleavings": "orders", "simulation": "seeds",
 NEARLY_ALL = 0.9
 
 
-def figures(directory):
-    """The value of each figure and when it was measured, by its name."""
-    runs, fuzzed = {}, []
+def figures(directory, fuzzed):
+    """The value of each figure and when it was measured, by its name. `fuzzed` is the file with the runs of fuzz targets."""
+    runs = {}
+    fuzzed = [json.loads(line) for line in lines(fuzzed)]
     for path in sorted(directory.glob("*.jsonl")):
-        for line in path.read_text().splitlines():
-            run = json.loads(line)
-            if run["suite"] == "fuzz_targets":
-                fuzzed.append(run)
-                continue
+        if path.name == FUZZED.name:
+            continue
+        for run in map(json.loads, lines(path)):
             for name, value in OF_SUITE[run["suite"]](run).items():
                 runs.setdefault(name, []).append((run, value))
     found = {name: chosen(name, of_figure) for name, of_figure in runs.items()}
     if fuzzed:
         found["fuzz.all"] = of_all_fuzzing(fuzzed), over(fuzzed)
     return found
+
+
+def lines(path):
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def keep_fuzzing(found):
+    """Adds the runs of fuzz targets in a file to those in the repository."""
+    kept = lines(FUZZED)
+    new = [line for line in lines(found) if line not in kept]
+    FUZZED.write_text("".join(f"{line}\n" for line in [*kept, *new]))
 
 
 def chosen(name, runs):
@@ -165,7 +179,11 @@ OF_SUITE = {
 def main():
     directory = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "target/reliability"
     page = Path(sys.argv[2]) if len(sys.argv) > 2 else ROOT / "docs/reliability.md"
-    found = figures(directory)
+    fuzzed = directory / FUZZED.name
+    if len(sys.argv) <= 2:
+        keep_fuzzing(fuzzed)
+        fuzzed = FUZZED
+    found = figures(directory, fuzzed)
 
     def filled(match):
         if match["name"] not in found:

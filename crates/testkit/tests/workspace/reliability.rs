@@ -273,6 +273,38 @@ fn the_largest_run_counts_and_a_later_failure_is_not_hidden() {
 }
 
 #[test]
+fn runs_of_fuzz_targets_are_kept_in_the_repository_and_count_once() {
+    let checkout = tempfile::tempdir().unwrap();
+    for path in ["tests/reliability/fill.py", "docs/reliability.md"] {
+        let copy = checkout.path().join(path);
+        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        std::fs::copy(root().join(path), copy).unwrap();
+    }
+    let fill = |runs: &Path| {
+        let script = checkout.path().join("tests/reliability/fill.py");
+        let ran = Command::new("python3").arg(script).arg(runs).output().expect("python3");
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        std::fs::read_to_string(checkout.path().join("docs/reliability.md")).unwrap()
+    };
+    let found = |target: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        let name = format!("target={target}");
+        let run_of_target =
+            ["fuzz_targets", &name, "executions=3000000", "seconds=90", "edges=7", "findings=0"];
+        run("record.py", directory.path(), &run_of_target);
+        directory
+    };
+    let sse = found("sse");
+    for _ in 0..2 {
+        assert!(fill(sse.path()).contains("| 1 targets, 3,000,000 executions in 90 s of processor time"));
+    }
+    let elsewhere = found("ndjson");
+    assert!(
+        fill(elsewhere.path()).contains("| 2 targets, 6,000,000 executions in 3 minutes of processor time")
+    );
+}
+
+#[test]
 fn a_run_has_the_date_and_the_commit_of_its_start() {
     let directory = tempfile::tempdir().unwrap();
     let checkout = directory.path();
