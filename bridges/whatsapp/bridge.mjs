@@ -14,6 +14,7 @@ import { parseArgs } from 'node:util';
 import makeWASocket, {
   DisconnectReason, extractMessageContent, isJidGroup, jidNormalizedUser, useMultiFileAuthState,
 } from '@whiskeysockets/baileys';
+import { endConnection, flushAtClose } from './ending.mjs';
 import { isForwarded } from './forwarded.mjs';
 import { isStale } from './message_age.mjs';
 
@@ -60,8 +61,12 @@ let pause = FIRST_PAUSE_MS;
 const ours = new Set();
 
 async function connect() {
+  // Messages of a socket that opens during the end would be confirmed and lost.
+  if (isEnding) return;
   const { state, saveCreds } = await useMultiFileAuthState(options['auth-dir']);
+  if (isEnding) return;
   socket = makeWASocket({ auth: state, logger, emitOwnEvents: false, markOnlineOnConnect: false, syncFullHistory: false });
+  flushAtClose(socket);
   socket.ev.on('creds.update', saveCreds);
   socket.ev.on('connection.update', onConnection);
   socket.ev.on('messages.upsert', onMessages);
@@ -143,12 +148,13 @@ function remember(id) {
   if (ours.size > REMEMBERED_IDS) ours.delete(ours.values().next().value);
 }
 
-function end(code) {
+async function end(code) {
+  if (isEnding) return;
   isEnding = true;
   try {
-    socket?.end(undefined);
-  } catch {
-    // It was not open.
+    if (socket) await endConnection(socket);
+  } catch (error) {
+    note('warn', [`the connection is not closed: ${describe(error)}`]);
   }
   // The last output must be flushed before the process exits.
   process.stdout.write('', () => process.exit(code));

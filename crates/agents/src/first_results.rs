@@ -65,12 +65,12 @@ fn harmless(text: &str) -> String {
 }
 
 /// Whether a conversation has such results.
-pub fn has_results(messages: &[Message]) -> bool {
+pub(crate) fn has_results(messages: &[Message]) -> bool {
     messages.iter().any(|message| message.content.text().contains(RESULTS_BEGIN))
 }
 
 /// A text without the results before it.
-pub fn without_results(text: &str) -> &str {
+pub(crate) fn without_results(text: &str) -> &str {
     match text.strip_prefix(RESULTS_BEGIN) {
         Some(results) => results.split_once(RESULTS_END).map_or("", |(_, question)| question),
         None => text,

@@ -1,7 +1,8 @@
 //! Agents, which let a model use tools in different ways, and the built-in tools.
 //!
-//! An agent is a `protocol::Protocol`: pure code for the conversation with a model. `turn_loop` drives it, and is the only part
-//! that asks engines and runs tools.
+//! An agent is a `protocol::Protocol`: pure code for the conversation with a model. `turn_loop` drives it, and is the only part that asks
+//! engines and runs tools. [`ImageFetcher`] and [`FileFetcher`] download what a request names by URL, with the checks of the tool
+//! `web_fetch`.
 //!
 //! The crate uses engines and channels through the contracts of `core`. It knows no HTTP server, no database and no configuration
 //! file.
@@ -9,6 +10,7 @@
 pub mod builtin;
 
 mod agent_stream;
+mod attachment_fetcher;
 mod code_blocks;
 mod codeact;
 pub mod first_results;
@@ -18,6 +20,7 @@ mod orchestrator;
 mod protocol;
 mod react;
 mod react_text;
+pub mod request_taint;
 mod run_history;
 mod simple;
 mod tools;
@@ -34,6 +37,7 @@ use simple::Simple;
 use turn_loop::TurnLoop;
 
 pub use agent_stream::{AgentStream, DeltaReceiver, DeltaSink, RunFuture, delta_channel};
+pub use attachment_fetcher::{FileFetcher, ImageFetcher, picture_url};
 pub use tools::{AllowedAfterUntrusted, PermittedTools, ToolSet, ToolSetError};
 
 /// The agents by name.

@@ -85,10 +85,8 @@ fn said(answer: &Answer, content: Content) -> Message {
     message
 }
 
-/// A call whose arguments are broken has none. Its result says what was wrong with them.
+/// A call whose arguments are broken beyond mending has none. Its result says what was wrong with them.
 fn replayed(call: &ToolCall) -> ToolCall {
-    match tool_arguments::can_be_replayed(&call.arguments) {
-        true => call.clone(),
-        false => ToolCall { arguments: tool_arguments::NONE.to_owned(), ..call.clone() },
-    }
+    let arguments = tool_arguments::replayable(&call.arguments).unwrap_or(tool_arguments::NONE.into());
+    ToolCall { arguments: arguments.into_owned(), ..call.clone() }
 }

@@ -3,41 +3,44 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+use hob_agents::ImageFetcher;
 use hob_agents::builtin::{LlmOptions, WebFetchOptions};
 use hob_channels::ChannelError;
 use hob_config::{Config, EngineName};
 use hob_conversations::{ChatStore, ResponseStore, chat_store, response_store};
-use hob_core::engine::CLOUD;
-use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, KeyRing, ModelReason, ReadinessCheck};
+use hob_core::{AnswerDefaults, Ask, Engine, EngineError, EventBus, KeyRing, ReadinessCheck};
 use hob_db::postgres::{DatabaseMonitor, PostgresDatabase};
 use hob_db::{DbResult, Storage};
-use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
-use hob_engines::{EngineWait, ManagedError, ManagedServer};
+use hob_engines::selection::{
+    NoEngine, RejectedEngine, RejectionReason, SelectedEngine, SelectionReason, failure_of,
+};
+use hob_engines::{
+    DefaultModel, EnginePool, EngineWait, ManagedError, ManagedServer, ModelAliases, ModelDescriptions,
+};
 use hob_keys::KeyService;
-use hob_memory::{ChunkOptionsError, DocumentLibrary, Embedder, JobScope, ReaderProcess};
-use hob_models::PullError;
+use hob_memory::{ChunkOptionsError, DocumentLibrary, JobScope, ReaderProcess};
+use hob_models::{FirstRun, OfferFn, PullError};
+use hob_routing::FeedbackService;
 use hob_tasks::{Scheduler, SchedulerOptions, SchedulerParts};
 use hob_telemetry::{Recorder, TelemetryService, TraceExporter, has_answered};
 use thiserror::Error;
 
-use crate::ask::charged_engine::ChargedEngine;
-use crate::ask::default_model::DefaultModel;
+use crate::ask::AskService;
 use crate::ask::documents::DocumentReader;
-use crate::ask::{AskService, AskServiceParts, ModelAliases};
 use crate::channel_opener::ChannelOpener;
 use crate::databases::{Databases, StorageError};
 use crate::embedded_engine::{EmbeddedEngine, EmbeddedEngineParts};
-use crate::feedback::FeedbackService;
 use crate::model_library::ModelLibrary;
 use crate::recorded_calls::RecordedCalls;
 use crate::service_slot::ChannelSlot;
 use crate::source_opener::SourceOpener;
 use crate::startup::channels::{ChannelParts, open_channels};
-use crate::startup::embedder::embedder;
-use crate::startup::engines::{awaited, beside, choose, engines};
+use crate::startup::embedder::{charged, embedder, embedding_engine};
+use crate::startup::engines::{awaited, beside, choose, engines, fallback};
 use crate::startup::keys::key_service;
 use crate::startup::llm_tool::llm_tool;
-use crate::startup::local_models::{self, FirstRun, OfferFn};
+use crate::startup::local_models::local_models;
 use crate::startup::managed_server::start_managed;
 use crate::startup::memory::{MemoryWiring, open_library, open_memory};
 use crate::startup::routing::open_router;
@@ -45,8 +48,6 @@ use crate::startup::sources::open_sources;
 use crate::startup::tasks::{task_options_for, task_service};
 use crate::startup::telemetry::telemetry_options;
 use crate::tool_registry::{ToolRegistry, ToolRegistryError, ToolRegistryParts};
-use hob_engines::fallback::Fallback;
-use hob_engines::pool::EnginePool;
 
 /// What the command line asks for beyond the configuration.
 #[derive(Clone, Default)]
@@ -148,19 +149,19 @@ impl App {
                 return Err(error);
             }
         };
-        let key = engine.key().to_owned();
+        let cloud_reason = because.cloud_reason(engine.key());
         let keys = key_service(config, database.clone());
         let record = TelemetryService::open(&telemetry_options(config), database.clone());
         let traces = TraceExporter::open(config.telemetry.otlp_endpoint.as_deref());
         let recorder = Recorder::new(&telemetry_options(config), &record, traces.tracer().clone());
-        let default_model = config.default_model().map(str::to_owned);
+        let default_model = || DefaultModel::new(config.default_model().map(str::to_owned)).recorded_at(home);
         let bus = EventBus::new();
         let others = match wishes.engine {
             // Only this engine.
             Some(_) => Vec::new(),
             None => beside(&engine, &engines, config),
         };
-        let pool = EnginePool::new(Arc::clone(&engine), others);
+        let pool = EnginePool::new(engine, others);
         let pool = Arc::new(pool.allow_cloud(config.intelligence.allow_cloud_fallback));
         let embedded = embedded_engine(&pool, &engines);
         let library = ModelLibrary::open(config, home, Arc::clone(&pool))?;
@@ -182,13 +183,12 @@ impl App {
         let channels = open_channels(config, home, parts)?;
         let channel_slot = ChannelSlot::holding(channels);
         let tasks = task_service(database.clone(), task_options_for(channel_slot.clone()));
-        let default = DefaultModel::new(default_model.clone()).recorded_at(home);
         let defaults = AnswerDefaults {
             temperature: config.intelligence.temperature,
             max_tokens: config.intelligence.max_tokens,
         };
         let (llm_target, llm) =
-            llm_tool(&pool, default, &recorder, Arc::clone(&keys) as Arc<dyn KeyRing>).await;
+            llm_tool(&pool, default_model(), &recorder, Arc::clone(&keys) as Arc<dyn KeyRing>).await;
         let llm = LlmOptions { defaults, ..llm };
         let registry = ToolRegistry::open(
             config,
@@ -205,29 +205,32 @@ impl App {
         let storage = database.clone();
         let responses = response_store(database.clone());
         let chats = chat_store(database.clone());
-        let calls = RecordedCalls::new(database, record.clone());
+        let calls = RecordedCalls { record: record.clone(), database };
         let router = open_router(config, &calls);
-        let feedback = FeedbackService::new(router.service().clone(), Some(calls));
-        let system = AskService::new(AskServiceParts {
-            engine,
-            default_model,
+        let feedback = FeedbackService::new(router.service().clone(), Some(Arc::new(calls)));
+        let system = Arc::new(AskService {
+            pool,
+            fallback: fallback(config, &engines).map(Arc::new),
+            cloud_reason,
+            default: default_model(),
+            descriptions: ModelDescriptions::default(),
+            aliases: ModelAliases::new(&config.models.aliases),
+            embedder,
             agent: config.server.agent.and_then(|key| hob_agents::agent(key.as_str())),
-            tools: registry.tools()?,
+            tools: ArcSwap::from_pointee(registry.tools()?),
             max_turns: u32::try_from(config.agent.max_turns).unwrap_or(u32::MAX),
             bus,
-            log: Arc::clone(&recorder.log),
+            recorder: Arc::new(recorder),
+            memory: Some(memory),
+            channels: channel_slot.clone(),
+            router,
+            feedback,
+            images: ImageFetcher::default(),
+            documents: DocumentReader::new(WebFetchOptions::default(), wishes.reader.clone()),
+            defaults,
+            llm_target: Some(llm_target),
+            keys: Arc::clone(&keys) as Arc<dyn KeyRing>,
         });
-        let system = system.with_recorder(recorder).with_pool(pool);
-        let documents = DocumentReader::new(WebFetchOptions::default(), wishes.reader.clone());
-        let system = system.with_aliases(ModelAliases::new(&config.models.aliases)).with_documents(documents);
-        let system =
-            system.recording_default_at(home).with_shared_llm_target(llm_target).with_defaults(defaults);
-        let system =
-            system.with_fallback(fallback(config, &engines)).with_cloud_reason(cloud_reason(&because, &key));
-        let system =
-            system.with_memory(memory).with_embedder(embedder).with_router(router).with_feedback(feedback);
-        let system = system.with_keys(Arc::clone(&keys) as Arc<dyn KeyRing>);
-        let system = Arc::new(system.with_channel_slot(channel_slot.clone()));
         registry.keep_up(&system);
         let scheduler = Scheduler::new(SchedulerParts {
             tasks,
@@ -411,12 +414,26 @@ async fn select_engine(
         let because = wishes.engine.map_or(SelectionReason::Default, |_| SelectionReason::Given);
         return Ok((SelectedEngine { engine: Arc::clone(&engine), because }, Some(engine)));
     }
-    match none {
-        NoEngine::NoneHealthy { tried } => {
-            Ok((first_run(config, home, wishes, database, tried).await?, None))
-        }
+    let first = match none {
+        NoEngine::NoneHealthy { tried } => first_run(config, home, wishes, database, tried).await,
         none => Err(none.into()),
+    };
+    match first {
+        Ok(selected) => Ok((selected, None)),
+        Err(OpenError::NoEngine(none)) => Err(explained(none, engines).await),
+        Err(error) => Err(error),
     }
+}
+
+/// The error of the engine that would have been selected, if its server runs; else that it does not answer.
+async fn explained(none: NoEngine, engines: &[Arc<dyn Engine>]) -> OpenError {
+    let first = none.tried().first().filter(|tried| tried.why_not == RejectionReason::Unhealthy);
+    let engine = first.and_then(|tried| engines.iter().find(|engine| engine.key() == tried.key));
+    let failure = match engine {
+        Some(engine) => failure_of(engine.as_ref()).await,
+        None => None,
+    };
+    failure.map_or_else(|| none.into(), OpenError::Engine)
 }
 
 /// Downloads a first model if no engine is running and none was chosen.
@@ -431,11 +448,12 @@ async fn first_run(
     if wishes.engine.is_some() || is_default_missed(config, database) {
         return Err(none.into());
     }
+    let models = local_models(config, home);
     let FirstRun::Fetch(progress) = &wishes.first_run else {
-        let has_engine = local_models::engine(config, home).is_some();
+        let has_engine = models.engine().is_some();
         return Err(if has_engine { OpenError::DownloadRefused(none) } else { none.into() });
     };
-    match local_models::fetch_first_model(config, home, wishes.offer.as_ref(), Arc::clone(progress)).await? {
+    match models.fetch_first_model(wishes.offer.as_ref(), Arc::clone(progress)).await? {
         Some(engine) => {
             Ok(SelectedEngine { engine, because: SelectionReason::Fallback { instead_of: None } })
         }
@@ -443,49 +461,10 @@ async fn first_run(
     }
 }
 
-/// The fallback for the default model.
-fn fallback(config: &Config, engines: &[Arc<dyn Engine>]) -> Option<Fallback> {
-    let model = config.intelligence.fallback_model.as_deref()?;
-    let cloud = engines.iter().find(|engine| engine.key() == CLOUD);
-    Some(Fallback::new(model, cloud.filter(|_| config.intelligence.allow_cloud_fallback).cloned()))
-}
-
-/// What answers report if the cloud was selected only because no other engine answered.
-fn cloud_reason(because: &SelectionReason, key: &str) -> Option<ModelReason> {
-    match because {
-        SelectionReason::Fallback { instead_of } if key == CLOUD => {
-            let missing = match instead_of {
-                Some(key) => format!("{key} did not answer"),
-                None => "no other engine answered".to_owned(),
-            };
-            Some(ModelReason::new(format!("the cloud answers: {missing} when Hob was started")))
-        }
-        SelectionReason::Fallback { .. } | SelectionReason::Given | SelectionReason::Default => None,
-    }
-}
-
-/// The engine that makes vectors: the one of the pool with the configured embedding model, else the embedded engine. That is the same
-/// one that may be selected later, because it has to know how much memory it uses.
-async fn embedding_engine(
-    config: &Config,
-    pool: &EnginePool,
-    embedded: Option<&Arc<dyn Engine>>,
-) -> Arc<dyn Engine> {
-    match &config.memory.embedding_model {
-        Some(model) => pool.engine_for(Some(model)).await,
-        None => Arc::clone(embedded.unwrap_or_else(|| pool.selected())),
-    }
-}
-
 /// The embedded engine: the one of the pool, else the one that could be added to it. `None` in a build without it.
 fn embedded_engine(pool: &EnginePool, engines: &[Arc<dyn Engine>]) -> Option<Arc<dyn Engine>> {
     let key = EngineName::Embedded.as_str();
     pool.with_key(key).or_else(|| engines.iter().find(|engine| engine.key() == key)).cloned()
-}
-
-/// The embedder of the memory, whose vectors are charged to the key of the run that needs them.
-fn charged(embedder: Embedder) -> Embedder {
-    Embedder { engine: Arc::new(ChargedEngine(embedder.engine)), ..embedder }
 }
 
 /// Whether to report that the default engine does not answer: the user chose it, or it has answered before. An engine that

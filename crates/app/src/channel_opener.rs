@@ -84,7 +84,7 @@ mod tests {
             bus: EventBus::new(),
             log: Arc::new(hob_telemetry::TelemetryService::default()),
         };
-        let system = Arc::new(AskService::new(parts).with_channel_slot(slot.clone()));
+        let system = Arc::new(AskService { channels: slot.clone(), ..AskService::new(parts) });
         registry.keep_up(&system);
         let opener = ChannelOpener {
             slot,

@@ -1,17 +1,17 @@
-//! The databases: where they are, which tables they have, and their state for `hob doctor`.
+//! The databases: where they are, and which tables they have.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hob_config::Config;
-use hob_db::postgres::{InvalidUrl, PostgresDatabase, PostgresMigrations, PostgresOptions, PostgresState};
-use hob_db::{DatabaseError, DatabaseState, DbResult, LazyDatabase, Migrations, Storage, inspect};
+use hob_db::postgres::{InvalidUrl, PostgresDatabase, PostgresMigrations, PostgresOptions};
+use hob_db::{DatabaseError, LazyDatabase, Migrations, Storage};
 use thiserror::Error;
 
 /// The file of the calls, tasks and conversations, in the configuration directory.
 pub(crate) const DATABASE: &str = "hob.db";
 
 /// The file of the user's documents. A separate file, because it is large and indexing can rebuild it.
-pub(crate) const MEMORY_DATABASE: &str = "memory.db";
+pub const MEMORY_DATABASE: &str = "memory.db";
 
 /// The directory of uploaded documents in the home directory.
 pub(crate) const UPLOADS: &str = "documents";
@@ -103,58 +103,6 @@ pub fn postgres_options(config: &Config) -> Result<Option<PostgresOptions>, Inva
 /// The file of the calls, tasks and conversations in `home`. Opens and creates nothing yet.
 pub fn hob_database(home: &Path) -> LazyDatabase {
     LazyDatabase::at(&home.join(DATABASE), HOB_MIGRATIONS)
-}
-
-/// The state of the databases, for `hob doctor`.
-#[derive(Debug)]
-pub enum DatabaseReport {
-    Files(Vec<FileReport>),
-    Server(ServerReport),
-}
-
-/// One file and its state.
-#[derive(Debug)]
-pub struct FileReport {
-    pub path: PathBuf,
-    pub kind: DatabaseKind,
-    /// `None` if there is no file yet.
-    pub state: DbResult<Option<DatabaseState>>,
-}
-
-/// The database in PostgreSQL and its state.
-#[derive(Debug)]
-pub struct ServerReport {
-    /// The hosts and the name of the database.
-    pub server: String,
-    pub state: DbResult<PostgresState>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DatabaseKind {
-    /// Calls, tasks, conversations.
-    Record,
-    /// The index of the user's documents.
-    Memory,
-}
-
-/// The state of the databases. Creates nothing, and migrates nothing. Blocks.
-pub fn inspect_databases(databases: &Databases, home: &Path) -> DatabaseReport {
-    if let Some(database) = databases.postgres() {
-        return DatabaseReport::Server(ServerReport {
-            server: database.server().to_owned(),
-            state: database.inspect(),
-        });
-    }
-    let kinds = [
-        (DatabaseKind::Record, DATABASE, HOB_MIGRATIONS),
-        (DatabaseKind::Memory, MEMORY_DATABASE, MEMORY_MIGRATIONS),
-    ];
-    let look = |(kind, file, migrations)| {
-        let path = home.join(file);
-        let state = inspect(&path, migrations);
-        FileReport { path, kind, state }
-    };
-    DatabaseReport::Files(kinds.map(look).into())
 }
 
 #[cfg(test)]

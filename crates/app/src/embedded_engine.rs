@@ -9,10 +9,11 @@ use hob_config::{EngineName, SettingsError};
 use hob_core::{Engine, EngineError, ModelInfo, ModelKind};
 use hob_engines::EngineWait;
 use hob_models::catalogue::{self, ModelAbility};
+use hob_models::{PullSpec, PullStep};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::ask::AskService;
-use crate::model_library::{LibraryError, ModelLibrary, PullStep, PullSteps};
+use crate::model_library::{LibraryError, ModelLibrary, PullSteps};
 
 /// The parts of an [`EmbeddedEngine`].
 pub struct EmbeddedEngineParts {
@@ -102,7 +103,7 @@ impl EmbeddedEngine {
             Ok(models) => (models, None),
             Err(error) => (Vec::new(), Some(error.into())),
         };
-        let broken = self.parts.library.broken_files().await;
+        let broken = self.parts.library.local.broken_files().await;
         models.retain(|model| model.kind == ModelKind::Text && !broken.contains(&model.id));
         EmbeddedEngineState { is_selected, problem, models }
     }
@@ -119,7 +120,9 @@ impl EmbeddedEngine {
         let download = match listed.iter().any(|listed| engine.means(model, &listed.id)) {
             true => stream::empty().boxed(),
             false => match catalogue::find(model) {
-                Some(entry) if entry.can(ModelAbility::Chat) => self.parts.library.pull_entry(entry, model),
+                Some(entry) if entry.can(ModelAbility::Chat) => {
+                    self.parts.library.pull_files(PullSpec::Catalogue(entry), model)
+                }
                 Some(_) => return Err(LibraryError::NoAnswers { model: model.to_owned() }),
                 None => return Err(not_found(model, &listed)),
             },
@@ -136,7 +139,7 @@ impl EmbeddedEngine {
                         (Ok(step), Some(Stage::Load(opening)))
                     }
                 },
-                Stage::Load(opening) => (opening.finish().await.map(|()| PullStep::named("success")), None),
+                Stage::Load(opening) => (opening.finish().await.map(|()| PullStep::success()), None),
             })
         });
         Ok(steps.boxed())

@@ -313,7 +313,8 @@ async fn a_cloud_selected_because_no_engine_answered_is_reported_in_every_answer
     let setup = setup("small", CloudUse::Forbidden);
     let pool = EnginePool::new(Arc::clone(&setup.cloud) as Arc<dyn Engine>, Vec::new());
     let why = ModelReason::new("the cloud answers: ollama did not answer when Hob was started");
-    let system = setup.system.with_pool(Arc::new(pool)).with_cloud_reason(Some(why.clone()));
+    let system = setup.system.with_pool(Arc::new(pool));
+    let system = AskService { cloud_reason: Some(why.clone()), ..system };
     let answered = system.complete(asking("gpt"), &caller()).await.unwrap();
     assert_eq!((answered.engine.as_str(), answered.reason), (CLOUD, Some(why)));
     assert_eq!(answered.generation.warnings, [AnswerWarning::CloudFallback]);

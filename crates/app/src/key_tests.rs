@@ -13,7 +13,7 @@ use hob_core::{
     RequestSource, Role, TokenizeInput, TokenizeRequest, Tool,
 };
 use hob_db::Database;
-use hob_engines::pool::EnginePool;
+use hob_engines::{DefaultModel, EnginePool};
 use hob_keys::{
     AuditActor, KeyName, KeyOptions, KeyPatch, KeyRole, KeyService, MIGRATIONS, NewKey, SqliteKeyStore,
 };
@@ -22,8 +22,7 @@ use hob_telemetry::{Inference, InferenceLog, Recorder};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
-use crate::ask::charged_engine::ChargedEngine;
-use crate::ask::default_model::DefaultModel;
+use crate::startup::embedder::charged;
 use crate::startup::llm_tool::llm_tool;
 use crate::startup::memory::{MemoryWiring, open_memory};
 use crate::{AskService, AskServiceParts, Databases};
@@ -215,7 +214,7 @@ async fn a_key_without_the_cloud_gets_no_vectors_from_the_cloud() {
         EmbedRequest { model: "e".into(), inputs: vec!["gate".to_owned()].into(), ..EmbedRequest::default() };
     for (key, vectors) in [("cloud", false), ("vllm", true)] {
         let engine = Arc::new(ScriptedEngine::saying(&[]).called(key));
-        let memory = ChargedEngine(Arc::clone(&engine) as Arc<dyn Engine>);
+        let memory = charged(Embedder { engine: engine.clone(), model: "e".into() }).engine;
         let made = team.system.charged_to(team.keys.grant("ana", None), memory.embed(&request)).await;
         assert_eq!((made.is_ok(), engine.embed_requests().len()), (vectors, usize::from(vectors)), "{key}");
         if let Err(refusal) = made {
@@ -268,9 +267,8 @@ async fn the_vector_of_a_question_to_the_memory_is_charged_to_the_key_of_the_run
     let mut config = Config::default();
     config.memory.backend = MemoryBackendName::Vector;
     let vectors = Arc::new(ScriptedEngine::saying(&[]).with_embedding_models(&["e"]));
-    let engine: Arc<dyn Engine> = Arc::new(ChargedEngine(Arc::clone(&vectors) as Arc<dyn Engine>));
-    let wiring =
-        MemoryWiring { embedder: Some(Embedder { engine, model: "e".into() }), ..MemoryWiring::default() };
+    let embedder = charged(Embedder { engine: vectors.clone(), model: "e".into() });
+    let wiring = MemoryWiring { embedder: Some(embedder), ..MemoryWiring::default() };
     let memory = open_memory(&config, &home, Databases::in_files(&home).memory, wiring).unwrap();
     memory.index(&note).await.unwrap();
     assert!(team.log.0.lock().unwrap().is_empty(), "the terminal pays nothing");

@@ -1,7 +1,6 @@
 //! Downloads, deletes and copies models for the engines of a running server: files of the embedded engine, and models of an Ollama.
 //! What is downloaded here, this server can answer with.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,16 +10,16 @@ use hob_config::{Config, EngineName, SettingsError};
 use hob_core::{Engine, EngineError};
 use hob_engines::Ollama;
 use hob_engines::pool::EnginePool;
-use hob_models::pull::{FoundRepository, PullSpecError};
+use hob_models::pull::PullSpecError;
 use hob_models::{
-    BuiltInModel, CatalogueEntry, DownloadProgress, DownloadStep, MachineRoom, ModelDirectoryError,
-    ModelService, PullError, PullSpec,
+    HubSearch, LibraryFailure, LocalModels, MachineRoom, ModelDirectoryError, ModelSearch, PullError,
+    PullSpec, PullStep, is_pulled_by_hob,
 };
 use thiserror::Error;
 use tokio::sync::OnceCell;
 
 use crate::startup::engines::ollama;
-use crate::startup::local_models::LocalModels;
+use crate::startup::local_models::local_models;
 
 /// Why a model cannot be downloaded, deleted or copied, or the embedded engine cannot answer with it.
 #[derive(Debug, Error)]
@@ -57,102 +56,32 @@ pub enum LibraryError {
     Settings(#[from] Box<SettingsError>),
 }
 
-/// What kind of failure it is, for callers who answer each differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LibraryFailure {
-    /// There is no such model.
-    NotFound,
-    /// It cannot be done here, however often it is tried.
-    Impossible,
-    /// Another download or request uses the model.
-    Busy,
-    /// The source of the model fails.
-    Source,
-    /// The disk or the memory of this machine fails.
-    Disk,
-}
-
 impl LibraryError {
+    /// What kind of failure it is, for callers who answer each differently.
     pub fn reason(&self) -> LibraryFailure {
         match self {
             LibraryError::Engine(_) => LibraryFailure::Source,
-            LibraryError::Unknown(_)
-            | LibraryError::Directory(ModelDirectoryError::NotFound { .. })
-            | LibraryError::Pull(PullError::NoSuchRepository { .. } | PullError::NoSuchFile { .. }) => {
-                LibraryFailure::NotFound
-            }
+            LibraryError::Unknown(_) => LibraryFailure::NotFound,
+            LibraryError::Directory(error) => error.failure(),
+            LibraryError::Pull(error) => error.failure(),
             LibraryError::LocalPath { .. }
             | LibraryError::NoSource { .. }
             | LibraryError::NotOurs { .. }
             | LibraryError::NoAnswers { .. }
             | LibraryError::NoEmbeddedEngine
-            | LibraryError::OnlyOtherEngine { .. }
-            | LibraryError::Pull(
-                PullError::Ambiguous { .. } | PullError::BadName { .. } | PullError::NameTaken { .. },
-            ) => LibraryFailure::Impossible,
-            LibraryError::Directory(ModelDirectoryError::Busy { .. }) => LibraryFailure::Busy,
-            LibraryError::NotLoaded { .. }
-            | LibraryError::Settings(_)
-            | LibraryError::Directory(ModelDirectoryError::Io { .. })
-            | LibraryError::Pull(
-                PullError::DiskFull { .. } | PullError::Io { .. } | PullError::Directory(_),
-            ) => LibraryFailure::Disk,
-            LibraryError::Pull(_) => LibraryFailure::Source,
+            | LibraryError::OnlyOtherEngine { .. } => LibraryFailure::Impossible,
+            LibraryError::NotLoaded { .. } | LibraryError::Settings(_) => LibraryFailure::Disk,
         }
-    }
-}
-
-/// One step of a download.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PullStep {
-    /// What is being done, such as `pulling manifest`; `success` at the end.
-    pub status: String,
-    /// The digest of the file, where it is known.
-    pub digest: Option<String>,
-    /// Its size in bytes.
-    pub total: Option<u64>,
-    /// The bytes of it that are there.
-    pub completed: Option<u64>,
-}
-
-impl PullStep {
-    /// Whether the model is there now.
-    pub fn is_last(&self) -> bool {
-        self.status == "success"
-    }
-
-    pub(crate) fn named(status: impl Into<String>) -> Self {
-        PullStep { status: status.into(), digest: None, total: None, completed: None }
     }
 }
 
 /// The steps of a download until `success` or an error. Dropping it stops the download; the next one resumes it.
 pub type PullSteps = Pin<Box<dyn Stream<Item = Result<PullStep, LibraryError>> + Send>>;
 
-/// Whether a search also asks the model hub.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HubSearch {
-    BuiltInOnly,
-    /// With at most this many results.
-    AlsoHub(usize),
-}
-
-/// What was found.
-#[derive(Debug)]
-pub struct ModelSearch {
-    /// Models of the built-in list, the smallest first.
-    pub built_in: Vec<BuiltInModel>,
-    pub hub: Vec<FoundRepository>,
-    /// Why the hub has no results.
-    pub hub_problem: Option<String>,
-    /// What this machine has for models; `None` in a build without the embedded engine.
-    pub machine: Option<MachineRoom>,
-}
-
 /// The models that this server can add and remove.
 pub struct ModelLibrary {
     pool: Arc<EnginePool>,
-    local: LocalModels,
+    pub(crate) local: LocalModels,
     /// What the machine has for models, once it was measured.
     machine: OnceCell<Option<MachineRoom>>,
     /// `None` where no Ollama answers here.
@@ -171,7 +100,7 @@ impl ModelLibrary {
     pub fn open(config: &Config, home: &Path, pool: Arc<EnginePool>) -> Result<Self, EngineError> {
         let has_ollama = pool.with_key(Ollama::KEY).is_some();
         let ollama = has_ollama.then(|| ollama(config)).transpose()?;
-        Ok(ModelLibrary { local: LocalModels::new(config, home), machine: OnceCell::new(), ollama, pool })
+        Ok(ModelLibrary { local: local_models(config, home), machine: OnceCell::new(), ollama, pool })
     }
 
     /// The same without the network: only what an Ollama downloads can be downloaded.
@@ -183,31 +112,13 @@ impl ModelLibrary {
     /// Searches for all words. Measures the machine at the first search, which takes some tenths of a second.
     pub async fn search(&self, words: &str, hub: HubSearch) -> ModelSearch {
         let machine = *self.machine.get_or_init(|| self.local.machine_room()).await;
-        let (local, wanted) = (self.local.clone(), words.to_owned());
-        let listed = tokio::task::spawn_blocking(move || {
-            let stored = local.files.list().unwrap_or_default();
-            local.built_in(&wanted, &stored, machine)
-        });
-        let (built_in, hub) = tokio::join!(listed, async {
-            match hub {
-                HubSearch::BuiltInOnly => Ok(Vec::new()),
-                HubSearch::AlsoHub(limit) => self.local.files.search(words, limit).await,
-            }
-        });
-        let (hub, hub_problem) = match hub {
-            Ok(found) => (found, None),
-            Err(error) => (Vec::new(), Some(error.to_string())),
-        };
-        // It fails only when the program ends.
-        ModelSearch { built_in: built_in.unwrap_or_default(), hub, hub_problem, machine }
+        self.local.search(words, hub, machine).await
     }
 
     /// Begins a download. `name` is one of Hob's own list, `hf:OWNER/REPO[:QUANTISATION]`, or a name that Ollama knows.
     pub async fn pull(&self, name: &str) -> Result<PullSteps, LibraryError> {
         let (steps, engine) = match (self.source(name)?, &self.ollama) {
-            (LibrarySource::Files(spec), _) => {
-                (file_steps(&self.local.files, spec, name), EngineName::Embedded.as_str())
-            }
+            (LibrarySource::Files(spec), _) => (self.pull_files(spec, name), EngineName::Embedded.as_str()),
             (LibrarySource::Ollama(name), Some(ollama)) => {
                 let steps = ollama.pull(&name).await?;
                 let step = |step: hob_engines::ollama::OllamaPullProgress| PullStep {
@@ -231,16 +142,8 @@ impl ModelLibrary {
     }
 
     /// Begins a download for the embedded engine, which need not answer here yet.
-    pub(crate) fn pull_entry(&self, entry: &'static CatalogueEntry, name: &str) -> PullSteps {
-        file_steps(&self.local.files, PullSpec::Catalogue(entry), name)
-    }
-
-    /// The ids of files that cannot be loaded.
-    pub(crate) async fn broken_files(&self) -> HashSet<String> {
-        let files = self.local.files.clone();
-        let list = move || files.list().unwrap_or_default();
-        let listed = tokio::task::spawn_blocking(list).await.unwrap_or_default();
-        listed.into_iter().filter(|model| model.problem.is_some()).map(|model| model.id).collect()
+    pub(crate) fn pull_files(&self, spec: PullSpec, name: &str) -> PullSteps {
+        self.local.files.pull_steps(spec, name).map(|next| next.map_err(LibraryError::from)).boxed()
     }
 
     fn source(&self, name: &str) -> Result<LibrarySource, LibraryError> {
@@ -332,44 +235,12 @@ fn source(name: &str, has_files: bool, has_ollama: bool) -> Result<LibrarySource
     }
 }
 
-/// Whether Hob downloads this itself. Where an Ollama answers, short names such as `qwen3:8b` are Ollama's.
-pub fn is_pulled_by_hob(spec: &PullSpec, name: &str, has_ollama: bool) -> bool {
-    match spec {
-        PullSpec::Catalogue(entry) => !has_ollama || entry.name.eq_ignore_ascii_case(name),
-        PullSpec::Hub(_) => true,
-        PullSpec::File(_) => false,
-    }
-}
-
-fn file_steps(files: &ModelService, spec: PullSpec, name: &str) -> PullSteps {
-    let name = name.to_owned();
-    let step = move |progress: Option<_>| {
-        progress.map_or_else(|| PullStep::named("success"), |progress| file_step(&name, progress))
-    };
-    files.pull_stream(spec).map(move |next| next.map(&step).map_err(LibraryError::from)).boxed()
-}
-
-/// A step in the words that clients of Ollama show.
-fn file_step(name: &str, DownloadProgress { step, done, total }: DownloadProgress) -> PullStep {
-    let counted = |status: String| PullStep { total, completed: Some(done), ..PullStep::named(status) };
-    match step {
-        DownloadStep::Waiting => PullStep::named("waiting for another pull of the same model"),
-        DownloadStep::Listing => PullStep::named("pulling manifest"),
-        DownloadStep::Downloading => counted(format!("pulling {name}")),
-        DownloadStep::Checking => counted("verifying sha256 digest".to_owned()),
-        DownloadStep::Unpacking => counted(format!("unpacking {name}")),
-        DownloadStep::Converting => counted(format!("converting {name}")),
-        DownloadStep::Copying => counted(format!("copying {name}")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::error::Error;
     use std::io;
 
     use super::*;
-    use crate::startup::local_models::model_service;
 
     fn files(spec: &str) -> LibrarySource {
         LibrarySource::Files(spec.parse().expect("a model of Hob's own"))
@@ -414,16 +285,5 @@ mod tests {
         assert_eq!(error.reason(), LibraryFailure::Disk);
         let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
         assert_eq!(cause.map(io::Error::kind), Some(io::ErrorKind::StorageFull));
-    }
-
-    #[tokio::test]
-    async fn a_download_that_fails_ends_with_its_error_and_no_success() {
-        let home = tempfile::tempdir().expect("a directory");
-        let mut files = model_service(&Config::default(), home.path());
-        files.go_offline();
-        let steps: Vec<_> =
-            file_steps(&files, "hf:a/b".parse().expect("a name"), "hf.co/a/b").collect().await;
-        let last = steps.last().expect("an end").as_ref().expect_err("an error").to_string();
-        assert!(last.contains("needs the network"), "{last}");
     }
 }

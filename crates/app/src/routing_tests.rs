@@ -10,13 +10,12 @@ use hob_core::{
 use hob_db::Database;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
-use hob_routing::{DrawFn, Knowledge, PolicyName, RandomDraw, Rating, Router, RoutingService};
+use hob_routing::{DrawFn, Knowledge, PolicyName, RandomDraw, RateError, Rating, Router, RoutingService};
 use hob_telemetry::NoInferenceLog;
 use hob_testkit::ScriptedEngine;
 
 use crate::ask::{AskService, AskServiceParts};
 use crate::databases::HOB_MIGRATIONS;
-use crate::feedback::RateError;
 
 const SMALL: &str = "small:1b";
 const LARGE: &str = "large:70b";

@@ -23,9 +23,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::ask::AskService;
-use crate::audited_tools::audited;
 use crate::service_slot::ChannelSlot;
 use crate::source_opener::{SourceOpener, SourceSlot, SourceTools};
+use crate::startup::tasks::audited_task_tools;
 
 /// Why there are no tools.
 #[derive(Debug, Error)]
@@ -319,7 +319,7 @@ fn built_in(config: &Config, parts: ToolRegistryParts) -> BuiltInTools {
     let mut tasks = Vec::new();
     if let Some(service) = parts.tasks {
         tasks.extend(match &parts.audit {
-            Some(audit) => audited(task_tools(&service), audit),
+            Some(audit) => audited_task_tools(&service, audit),
             None => task_tools(&service),
         });
     }

@@ -71,7 +71,7 @@ impl TestSetup {
             bus: EventBus::new(),
             log: Arc::new(NoInferenceLog),
         });
-        let system = system.with_recorder(recorder(&traces));
+        let system = AskService { recorder: Arc::new(recorder(&traces)), ..system };
         TestSetup { engine, collector, traces, system }
     }
 
@@ -288,7 +288,8 @@ async fn a_hanging_collector_does_not_delay_shutdown() {
 async fn without_a_collector_there_are_no_spans_and_no_trace_headers() {
     let setup = TestSetup::open().await;
     let silent = TraceExporter::open(None);
-    let setup = TestSetup { system: setup.system.with_recorder(recorder(&silent)), ..setup };
+    let system = AskService { recorder: Arc::new(recorder(&silent)), ..setup.system };
+    let setup = TestSetup { system, ..setup };
     setup.system.complete(asking(), &caller(INCOMING)).await.unwrap();
     assert_eq!(setup.trace_headers(), [None, None]);
     assert_eq!(setup.close().await, Vec::<Value>::new());

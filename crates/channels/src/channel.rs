@@ -115,6 +115,8 @@ impl Channel {
         // First, so that a reply that is ready can still be sent.
         self.inbox.close().await;
         self.disconnect().await;
+        // What came in until then is saved.
+        self.inbox.close().await;
     }
 
     pub async fn send(

@@ -27,13 +27,14 @@ mod status;
 mod status_transitions;
 pub mod store;
 mod stored_messages;
+mod target_check;
 pub mod telegram;
 mod tools;
 mod types;
 pub mod whatsapp;
 
 pub use channel::Channel;
-pub use email::{CHANNEL as EMAIL_CHANNEL, EmailOptions, is_ours as is_email_target};
+pub use email::{CHANNEL as EMAIL_CHANNEL, EmailOptions, is_ours as is_email_target, rules_with_email};
 pub use file::{ChannelFile, MAX_FILE_BYTES, MAX_FILES};
 pub use gateway::client::GatewayOptions;
 pub use gateway::shared::GatewayTimeouts;

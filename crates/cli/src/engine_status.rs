@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use hob_config::Config;
 use hob_core::{Engine, EngineError, HostDiscovery, ModelInfo};
-use hob_engines::selection::{points_to_self, probe_all};
+use hob_engines::selection::{failure_of, points_to_self, probe_all};
 use hob_net::BindAddress;
 
 use crate::failure;
@@ -14,8 +14,8 @@ use crate::failure;
 /// The longest wait for a list of models.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An engine that failed the health check gets this much time to explain why.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(1);
+/// The longest wait for a name that had no address just now.
+const NAME_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An engine and its state.
 pub struct EngineStatus {
@@ -91,18 +91,17 @@ async fn list(engine: &dyn Engine) -> EngineState {
     }
 }
 
-/// An engine that fails its health check may give the reason when it lists its models.
+/// An engine that fails its health check may give the reason.
 async fn retry(engine: &dyn Engine) -> EngineState {
-    match tokio::time::timeout(RETRY_TIMEOUT, engine.list_models()).await {
-        Ok(Err(error @ (EngineError::Refused { .. } | EngineError::Malformed { .. }))) => failing(error),
-        // The name is not the address of a server that could be started.
-        Ok(Err(error @ EngineError::Unreachable { .. }))
-            if is_discovered(engine) && engine.members().is_empty() =>
-        {
-            failing(error)
-        }
-        _ => EngineState::NotResponding,
+    // The name is not the address of a server that could be started.
+    if is_discovered(engine) && engine.members().is_empty() {
+        let listed = tokio::time::timeout(NAME_TIMEOUT, engine.list_models()).await;
+        return match listed {
+            Ok(Err(error @ EngineError::Unreachable { .. })) => failing(error),
+            _ => EngineState::NotResponding,
+        };
     }
+    failure_of(engine).await.map_or(EngineState::NotResponding, failing)
 }
 
 /// Whether the hosts of the engine are listed in DNS.

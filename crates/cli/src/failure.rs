@@ -7,7 +7,7 @@ use anyhow::{Error, anyhow};
 use hob_app::OpenError;
 use hob_core::{AskError, EngineError};
 use hob_engines::ManagedError;
-use hob_engines::selection::{NoEngine, RejectionReason};
+use hob_engines::selection::{NoEngine, RejectionReason, has_bad_certificate};
 use hob_tasks::TaskError;
 
 use crate::engine_advice;
@@ -140,6 +140,11 @@ fn explain_no_engine(none: &NoEngine) -> String {
 /// The hint for an engine's failure, as a sentence without a full stop.
 fn remedy(error: &EngineError) -> Option<String> {
     match error {
+        error if has_bad_certificate(error) => Some(
+            "Check the address and the clock of this machine, renew the engine's certificate, or name its authority \
+             in SSL_CERT_FILE; 'hob doctor' checks the engine"
+                .to_owned(),
+        ),
         EngineError::Unreachable { engine, address, .. } => {
             Some(format!("{}, or run 'hob doctor'", engine_advice::how_to_start(engine, address)))
         }
@@ -239,6 +244,14 @@ mod tests {
             (refused("vllm", 429), "vllm answered 429: no. Wait a moment, then try again."),
             (refused("vllm", 503), "vllm answered 503: no. See the log of vllm."),
             (refused("vllm", 400), "vllm answered 400: no"),
+            (
+                EngineError::Unreachable {
+                    engine: "vllm".into(),
+                    address: "https://gpu.lan".into(),
+                    reason: "its certificate has expired".into(),
+                },
+                "cannot reach vllm at https://gpu.lan: its certificate has expired. Check the address and the clock of this machine, renew the engine's certificate, or name its authority in SSL_CERT_FILE; 'hob doctor' checks the engine.",
+            ),
             (
                 EngineError::Malformed { engine: "vllm".into(), reason: "HTML".into() },
                 "vllm gave an answer that cannot be read: HTML. Check that vllm listens there; 'hob doctor' shows the address.",

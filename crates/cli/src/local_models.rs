@@ -5,14 +5,16 @@ use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Result, bail};
-use hob_app::startup::local_models::{LocalModels, OfferFn, model_service};
-use hob_app::{FirstRun, is_pulled_by_hob};
+use hob_app::startup::local_models::{local_models, model_service};
 use hob_config::{Config, EngineName};
 use hob_core::Engine;
 use hob_models::catalogue::{STARTER, is_starter};
 use hob_models::pull::PullSpecError;
 use hob_models::tuned::{KeepTuned, TuneReport};
-use hob_models::{CatalogueEntry, DownloadProgress, DownloadProgressFn, DownloadStep, ModelOffer, PullSpec};
+use hob_models::{
+    CatalogueEntry, DownloadProgress, DownloadProgressFn, DownloadStep, FirstRun, ModelOffer, OfferFn,
+    PullSpec, is_pulled_by_hob,
+};
 
 use crate::args::NetworkAccess;
 use crate::output;
@@ -103,7 +105,7 @@ pub fn starter_size() -> String {
 
 /// Whether Hob can download and use the starter model now.
 pub async fn can_fetch_starter(config: &Config, home: &Path) -> bool {
-    LocalModels::new(config, home).can_fetch_starter().await
+    local_models(config, home).can_fetch_starter().await
 }
 
 /// What Hob does when vectors are needed for the first time.
@@ -150,7 +152,7 @@ pub async fn pull(config: &Config, name: &str, network: NetworkAccess) -> Result
     {
         bail!("there is no file {name}. If you mean the hub: hob model pull hf:{name}");
     }
-    let mut models = LocalModels::new(config, &settings::home()?);
+    let mut models = local_models(config, &settings::home()?);
     if network == NetworkAccess::Offline {
         models.files.go_offline();
     }
@@ -201,7 +203,7 @@ fn show(download: &Download, progress: DownloadProgress) {
 /// Models on the disk that cannot be loaded, each with the reason. Empty where the directory cannot be read, and in a build without
 /// the engine that loads them.
 pub fn broken_models(config: &Config, home: &Path) -> Vec<(String, String)> {
-    let models = LocalModels::new(config, home);
+    let models = local_models(config, home);
     if models.engine().is_none() {
         return Vec::new();
     }
@@ -226,7 +228,7 @@ pub fn remove(config: &Config, id: &str) -> Result<ExitCode> {
 
 /// Finds the weight format that runs a model fastest on this machine.
 pub async fn tune(config: &Config, id: &str, always: bool) -> Result<ExitCode> {
-    let models = LocalModels::new(config, &settings::home()?);
+    let models = local_models(config, &settings::home()?);
     if models.engine().is_none() {
         bail!("{NO_ENGINE}");
     }

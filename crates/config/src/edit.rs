@@ -65,10 +65,9 @@ pub(crate) fn remove_text(text: &str, section: &str, key: &str) -> Option<String
     first_that_means(&meant, [Some(text.to_owned()), without_lines(text, section, key)])
 }
 
-/// Whether the text has a value for `key` of `[section]`.
-pub(crate) fn has_key(text: &str, section: &str, key: &str) -> bool {
-    let Ok(document) = DeTable::parse(text) else { return false };
-    find(document.get_ref(), section, key).is_some()
+/// Whether the document has a value for `key` of `[section]`.
+pub(crate) fn has_key(document: &DeTable<'_>, section: &str, key: &str) -> bool {
+    find(document, section, key).is_some()
 }
 
 fn first_that_means(meant: &Table, ways: impl IntoIterator<Item = Option<String>>) -> Option<String> {
@@ -148,6 +147,10 @@ fn with_section(text: &str, section: &str, line: &str) -> String {
 mod tests {
     use super::*;
 
+    fn has(text: &str, section: &str, key: &str) -> bool {
+        has_key(DeTable::parse(text).expect("TOML").get_ref(), section, key)
+    }
+
     fn edited(text: &str) -> String {
         set_text(text, "intelligence", "default_model", "\"qwen3:8b\"").expect("it can be changed")
     }
@@ -204,7 +207,7 @@ mod tests {
     fn a_key_with_dots_is_written_in_quotes_and_found_again() {
         let text = set_text("", "sources.feeds", "example.org", "'a'").expect("it can be added");
         assert_eq!(text, "[sources.feeds]\n\"example.org\" = 'a'\n");
-        assert!(has_key(&text, "sources.feeds", "example.org"));
+        assert!(has(&text, "sources.feeds", "example.org"));
         let changed = set_text(&text, "sources.feeds", "example.org", "'b'").expect("it can be changed");
         assert_eq!(changed, text.replace("'a'", "'b'"));
     }
@@ -219,7 +222,7 @@ mod tests {
         assert_eq!(removed, text.replace("timeout = 9.0 # seconds\n", ""));
         assert_eq!(remove_text(&removed, "engine.ollama", "timeout"), Some(removed.clone()));
         assert_eq!(
-            (has_key(&set, "engine.ollama", "timeout"), has_key(&removed, "engine.ollama", "timeout")),
+            (has(&set, "engine.ollama", "timeout"), has(&removed, "engine.ollama", "timeout")),
             (true, false)
         );
         let added = set_text("", "engine.embedded", "threads", "4").expect("it can be added");

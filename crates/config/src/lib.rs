@@ -23,7 +23,6 @@ mod engine;
 mod engine_name;
 mod env;
 mod error;
-mod file_lock;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod hardware;
@@ -44,6 +43,7 @@ mod router_name;
 mod sandbox;
 mod savings;
 mod scheduler;
+mod secret_file;
 mod section_keys;
 mod server;
 mod settings_file;
@@ -53,7 +53,6 @@ mod template;
 mod tools;
 mod update;
 mod warning;
-mod write;
 
 pub use agent::{AgentConfig, AgentName, UnknownAgent};
 pub use api_key_format::SuspiciousKey;
@@ -68,7 +67,6 @@ pub use engine::{
 pub use engine_name::{EngineName, UnknownEngine};
 pub use env::{Environment, Hub, ProviderKeys};
 pub use error::{BadValue, ConfigError};
-pub use file_lock::FileLock;
 pub use hardware::Hardware;
 pub use identity::IdentityConfig;
 pub use intelligence::IntelligenceConfig;
@@ -82,6 +80,7 @@ pub use router_name::{RouterName, UnknownRouter};
 pub use sandbox::{SandboxConfig, SandboxRuntime};
 pub use savings::{SavingsConfig, TokenPrice};
 pub use scheduler::SchedulerConfig;
+pub use secret_file::read_secret_file;
 pub use server::{AccessLog, LimitFailure, ServerConfig, ServerTlsConfig};
 pub use settings_file::{
     ChangedSettings, Setting, SettingSection, SettingSource, SettingsError, SettingsFile,
@@ -92,4 +91,3 @@ pub use template::template;
 pub use tools::ToolsConfig;
 pub use update::UpdateConfig;
 pub use warning::ConfigWarning;
-pub use write::{Overwrite, WriteError, keep_copy, write_new};

@@ -26,11 +26,17 @@ pub struct Loaded {
 /// Loads the settings: the environment's keys over the file over the defaults. Without a file there are the defaults,
 /// but a file named by `$HOB_CONFIG` must exist.
 pub fn load(environment: &Environment) -> Result<Loaded, ConfigError> {
+    load_with_text(environment).map(|(loaded, _)| loaded)
+}
+
+/// The same, with the text that the file has; empty if there is none.
+pub(crate) fn load_with_text(environment: &Environment) -> Result<(Loaded, String), ConfigError> {
     let path = environment.config_file()?;
     let file = shown(&path, environment.home());
-    let mut loaded = match read_file(&path, &file)? {
+    let text = read_file(&path, &file)?;
+    let mut loaded = match &text {
         Some(text) => {
-            let (config, warnings) = read(Source { file: &file, text: &text, home: environment.home() })?;
+            let (config, warnings) = read(Source { file: &file, text, home: environment.home() })?;
             Loaded { config, warnings, path: Some(path) }
         }
         None if environment.named_config_file().is_some() => return Err(ConfigError::Missing { file }),
@@ -41,7 +47,7 @@ pub fn load(environment: &Environment) -> Result<Loaded, ConfigError> {
     loaded.config.provider_keys = environment.provider_keys()?;
     loaded.config.hub = environment.hub()?;
     loaded.config.backends = environment.backends()?;
-    Ok(loaded)
+    Ok((loaded, text.unwrap_or_default()))
 }
 
 /// The settings with what variables of the environment override.

@@ -1,15 +1,14 @@
 //! Writes settings that the person at this machine has chosen, for commands that set something up. Unlike
 //! [`SettingsFile`](crate::SettingsFile), which serves other machines too, it may write every setting.
 
+use hob_process::{FileLock, Overwrite, write_new};
 use serde_json::Value;
 
 use crate::edit::{literal, set_text};
 use crate::env::Environment;
-use crate::file_lock::FileLock;
 use crate::load::{LARGEST, read_file, shown};
 use crate::read::{Source, read};
 use crate::settings_file::{SettingsError, first_bad_value};
-use crate::write::{Overwrite, write_new};
 
 /// A setting to write. Its value may be a password, so it cannot be printed.
 #[derive(Clone, PartialEq)]

@@ -3,22 +3,22 @@
 
 use std::collections::BTreeMap;
 
+use hob_process::{FileLock, Overwrite, WriteError, write_new};
 use serde_json::{Map, Number, Value};
 use thiserror::Error;
 use toml::Table;
+use toml::de::DeTable;
 
 use crate::config::Config;
 use crate::edit::{has_key, literal, remove_text, set_text};
 use crate::engine_name::EngineName;
 use crate::env::Environment;
 use crate::error::{BadValue, ConfigError};
-use crate::file_lock::FileLock;
 use crate::listing::{ListedKey, join, list};
-use crate::load::{LARGEST, load, overridden, read_file, shown};
+use crate::load::{LARGEST, load_with_text, overridden, shown};
 use crate::nearest::nearest;
 use crate::read::{Source, read};
 use crate::section_keys::Exposure;
-use crate::write::{Overwrite, WriteError, write_new};
 
 /// What may be changed from outside of this machine. Everything else is read-only there, so that a new key is safe until it is listed: the
 /// rest decides who may reach the server, which programs it starts, which files it reads, or where it sends data.
@@ -177,18 +177,7 @@ impl SettingsFile {
     /// All settings, as the file and the environment have them now. Reads the file.
     pub fn list(&self) -> Result<Vec<SettingSection>, ConfigError> {
         let (text, config) = self.read()?;
-        let sections = list(&config).into_iter().zip(list(&Config::default()));
-        let sections = sections.map(|(section, default)| SettingSection {
-            settings: section
-                .keys
-                .iter()
-                .zip(&default.keys)
-                .map(|(key, default)| self.setting(&section.name, key, default, &text))
-                .collect(),
-            name: section.name,
-            about: section.about,
-        });
-        Ok(sections.collect())
+        Ok(self.sections(&text, &config))
     }
 
     /// Writes these values into the file, and keeps all else that is in it; `None` removes one, so that the default applies. The result must
@@ -235,7 +224,8 @@ impl SettingsFile {
         }
         let (before, old) = self.read()?;
         let file = self.shown_path()?;
-        let known: Vec<Setting> = self.list()?.into_iter().flat_map(|section| section.settings).collect();
+        let sections = self.sections(&before, &old);
+        let known: Vec<Setting> = sections.into_iter().flat_map(|section| section.settings).collect();
         let mut text = before.clone();
         for (name, value) in wanted {
             let setting =
@@ -282,12 +272,33 @@ impl SettingsFile {
 
     /// The text of the file, and the configuration that it makes.
     fn read(&self) -> Result<(String, Config), ConfigError> {
-        let path = self.environment.config_file()?;
-        let text = read_file(&path, &shown(&path, self.environment.home()))?.unwrap_or_default();
-        Ok((text, load(&self.environment)?.config))
+        let (loaded, text) = load_with_text(&self.environment)?;
+        Ok((text, loaded.config))
     }
 
-    fn setting(&self, section: &str, key: &ListedKey, default: &ListedKey, text: &str) -> Setting {
+    /// All settings of a configuration, and whether the text that makes it has them.
+    fn sections(&self, text: &str, config: &Config) -> Vec<SettingSection> {
+        // Once for all of them, because a file can be large.
+        let document = DeTable::parse(text);
+        let written = |section: &str, key: &ListedKey| {
+            document.as_ref().is_ok_and(|document| has_key(document.get_ref(), section, key.name))
+        };
+        let sections = list(config).into_iter().zip(list(&Config::default()));
+        let sections = sections.map(|(section, default)| SettingSection {
+            settings: section
+                .keys
+                .iter()
+                .zip(&default.keys)
+                .map(|(key, default)| self.setting(&section.name, key, default, written(&section.name, key)))
+                .collect(),
+            name: section.name,
+            about: section.about,
+        });
+        sections.collect()
+    }
+
+    /// One of them. `is_written` says whether the file has a value for it.
+    fn setting(&self, section: &str, key: &ListedKey, default: &ListedKey, is_written: bool) -> Setting {
         let name = join(section, key.name);
         let is_secret = key.exposure == Exposure::Secret;
         let is_set = key.value != default.value;
@@ -297,7 +308,7 @@ impl SettingsFile {
         let source = match variable {
             Some((_, variable)) => SettingSource::Environment(variable),
             // A former name of the key counts too.
-            None if is_set || has_key(text, section, key.name) => SettingSource::File,
+            None if is_set || is_written => SettingSource::File,
             None => SettingSource::Default,
         };
         let choices = match key.exposure {

@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::time::Instant;
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -204,6 +205,26 @@ fn every_pattern_of_changeable_keys_names_a_key() {
     }
     // A value that is a table cannot be written by a change.
     assert!(keys.iter().filter(|setting| setting.is_changeable).all(|setting| !setting.default.is_object()));
+}
+
+#[test]
+fn the_file_is_parsed_once_for_all_settings() {
+    let (_home, large) = home(&format!("{}{TEXT}", "#\n".repeat((LARGEST - TEXT.len()) / 2)));
+    let (_home_of_small, small) = home(TEXT);
+    // The shortest of several times, because other programs of the machine delay some.
+    let shortest = |work: &dyn Fn()| {
+        let times = (0..5).map(|_| {
+            let begun = Instant::now();
+            work();
+            begun.elapsed()
+        });
+        times.min().expect("several times")
+    };
+    let list = |file: &SettingsFile| drop(file.list().expect("a valid file"));
+    let load_once = shortest(&|| drop(crate::load(&large.environment).expect("a valid file")));
+    let (of_large, of_small) = (shortest(&|| list(&large)), shortest(&|| list(&small)));
+    // There are hundreds of settings.
+    assert!(of_large < of_small + load_once * 20, "{of_large:?} for a file that is loaded in {load_once:?}");
 }
 
 #[test]

@@ -48,10 +48,21 @@ impl FinishReason {
             | "abort"
             | "aborted"
             | "cancelled"
-            | "error" => FinishReason::Length,
+            | "error"
+            // DeepSeek.
+            | "insufficient_system_resource"
+            // Gemini.
+            | "malformed_function_call"
+            | "malformed_response"
+            | "missing_thought_signature"
+            | "too_many_tool_calls"
+            | "unexpected_tool_call"
+            | "language"
+            | "other" => FinishReason::Length,
             "tool_calls" | "tool_call" | "tool_use" | "function_call" => FinishReason::ToolCalls,
             "content_filter" | "content_filtered" | "refusal" | "safety" | "image_safety" | "recitation"
-            | "blocklist" | "prohibited_content" | "spii" => FinishReason::ContentFilter,
+            | "image_prohibited_content" | "image_recitation" | "blocklist" | "prohibited_content"
+            | "spii" => FinishReason::ContentFilter,
             other => FinishReason::Other(other.to_owned()),
         }
     }
@@ -79,7 +90,8 @@ mod tests {
             ("content_filter", "content_filter", "content_filter"),
             ("SAFETY", "content_filter", "content_filter"),
             ("pause_turn", "stop", "pause_turn"),
-            ("MALFORMED_FUNCTION_CALL", "stop", "malformed_function_call"),
+            ("MALFORMED_FUNCTION_CALL", "length", "length"),
+            ("insufficient_system_resource", "length", "length"),
         ] {
             let reason = FinishReason::parse(word);
             assert_eq!((reason.as_str(), reason.recorded()), (for_clients, recorded), "{word}");

@@ -300,6 +300,7 @@ mod tests {
             ("*8b", "qwen3:8b", true),
             ("q*3*b", "qwen3:8b", true),
             ("q*3*b", "qwen3:8bx", false),
+            ("c*é*x", "c-é-x", true),
             ("a*a*a", "aa", false),
             ("auto", "auto", true),
             ("auto", "Auto", false),

@@ -25,7 +25,7 @@ use crate::pool::EnginePool;
 
 /// Whether another model may answer after this error: the first engine did not process the request, or has no such
 /// model.
-pub fn is_unavailable(error: &EngineError) -> bool {
+fn is_unavailable(error: &EngineError) -> bool {
     matches!(error, EngineError::Unreachable { .. } | EngineError::ModelNotFound { .. })
 }
 
@@ -127,37 +127,37 @@ pub struct FallbackModel {
 
 /// Whether the fallback model answers. Shared by the engine and by the code that reports the model to the caller.
 #[derive(Default)]
-pub struct FallbackSwitch {
+pub(crate) struct FallbackSwitch {
     model: OnceLock<FallbackModel>,
     /// The caller knows the answering model, so it may not change any more.
     closed: AtomicBool,
 }
 
 impl FallbackSwitch {
-    pub fn model(&self) -> Option<&FallbackModel> {
+    pub(crate) fn model(&self) -> Option<&FallbackModel> {
         self.model.get()
     }
 
     /// Prevents a later switch.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 }
 
 /// Wraps every engine that answers, for example to record its requests.
-pub type WrapEngine = Arc<dyn Fn(Arc<dyn Engine>) -> Arc<dyn Engine> + Send + Sync>;
+pub(crate) type WrapEngine = Arc<dyn Fn(Arc<dyn Engine>) -> Arc<dyn Engine> + Send + Sync>;
 
 /// An engine that switches to the fallback model when the first engine fails.
-pub struct FallbackEngine {
+pub(crate) struct FallbackEngine {
     /// The engine that is tried first, already wrapped.
-    pub first: Arc<dyn Engine>,
-    pub fallback: Arc<Fallback>,
-    pub pool: Arc<EnginePool>,
+    pub(crate) first: Arc<dyn Engine>,
+    pub(crate) fallback: Arc<Fallback>,
+    pub(crate) pool: Arc<EnginePool>,
     /// What the caller may use.
-    pub rights: CallerRights,
+    pub(crate) rights: CallerRights,
     /// Wraps the engine of the fallback model.
-    pub wrap: WrapEngine,
-    pub switch: Arc<FallbackSwitch>,
+    pub(crate) wrap: WrapEngine,
+    pub(crate) switch: Arc<FallbackSwitch>,
 }
 
 impl FallbackEngine {

@@ -1,10 +1,12 @@
-//! Which hints of a caller an engine can follow, and under which names it takes them. One row per engine; what is in no row is left
-//! out with a warning.
+//! Which hints of a caller an engine can follow, and under which names it takes them. One row per engine; what is in no row is skipped
+//! with a warning. Arguments in the history that an engine cannot read are mended with a warning.
+
+use std::borrow::Cow;
 
 use hob_core::engine::CLOUD;
 use hob_core::{
     AnswerWarning, CONTINUE_FINAL_MESSAGE, GenerateRequest, Message, PREFILL, REASONING_EFFORT,
-    THINKING_BLOCKS,
+    THINKING_BLOCKS, tool_arguments,
 };
 use serde_json::{Map, Value, json};
 
@@ -12,6 +14,9 @@ use crate::ollama::options::OWN_OPTIONS;
 
 /// Reasoning of the history that only its provider can read.
 const REDACTED: &str = "messages[].redacted_thinking";
+
+/// Arguments of the history.
+const ARGUMENTS: &str = "messages[].tool_calls[].function.arguments";
 
 /// The field with the variables of a chat template.
 const TEMPLATE_VARIABLES: &str = "chat_template_kwargs";
@@ -32,10 +37,13 @@ const WHOLE_CONTEXT: u32 = u32::MAX;
 
 const OF_EMBEDDED: [&str; 4] = ["min_p", "repeat_last_n", "repeat_penalty", "top_k"];
 
-/// Adds what this engine can follow of the request's hints to its fields. A field that the caller sent itself stays. Returns what the
-/// engine cannot follow.
+/// Adds what this engine can follow of the request's hints to its fields. A field that the caller sent itself stays. Arguments of the
+/// history that some engines cannot read are mended. Returns what was mended, and what the engine cannot follow.
 pub fn place_hints(request: &mut GenerateRequest, engine: &str) -> Vec<AnswerWarning> {
     let mut warnings = Vec::new();
+    if mend_arguments(&mut request.messages) {
+        warnings.push(AnswerWarning::Ignored(ARGUMENTS.to_owned()));
+    }
     if !reads_redacted(engine, &request.model) && request.messages.iter().any(has_redacted) {
         warnings.push(AnswerWarning::Ignored(REDACTED.to_owned()));
     }
@@ -52,6 +60,20 @@ pub fn place_hints(request: &mut GenerateRequest, engine: &str) -> Vec<AnswerWar
     }
     warnings.extend(ignored.into_iter().map(AnswerWarning::Ignored));
     warnings
+}
+
+/// Whether any arguments had to be mended.
+fn mend_arguments(messages: &mut [Message]) -> bool {
+    let mut is_mended = false;
+    for call in messages.iter_mut().flat_map(|message| &mut message.tool_calls) {
+        let mended = match tool_arguments::mended(&call.arguments) {
+            Cow::Borrowed(_) => continue,
+            Cow::Owned(mended) => mended,
+        };
+        call.arguments = mended;
+        is_mended = true;
+    }
+    is_mended
 }
 
 fn is_claude(engine: &str, model: &str) -> bool {
@@ -226,6 +248,8 @@ fn is_openai_reasoning_model(model: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use hob_core::{Role, ToolCall};
+
     use super::*;
 
     fn fields(value: Value) -> Map<String, Value> {
@@ -368,7 +392,7 @@ mod tests {
 
     #[test]
     fn reasoning_that_an_engine_cannot_read_is_named() {
-        let mut message = Message::new(hob_core::Role::Assistant, "4");
+        let mut message = Message::new(Role::Assistant, "4");
         let blocks = json!([
             { "type": "thinking", "thinking": "hm", "signature": "s" },
             { "type": "redacted_thinking", "data": "d" },
@@ -389,6 +413,26 @@ mod tests {
         // The words of what was only signed reach every engine.
         message.extra.insert(THINKING_BLOCKS.to_owned(), json!([blocks[0]]));
         assert_eq!(ignored("vllm", "m", &message), []);
+    }
+
+    #[test]
+    fn arguments_that_not_every_engine_reads_are_mended_and_named() {
+        let calling = |arguments: &str| {
+            let call = ToolCall { id: "c1".into(), name: "f".into(), arguments: arguments.into() };
+            Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") }
+        };
+        let placed = |arguments: &[&str]| {
+            let messages = arguments.iter().map(|arguments| calling(arguments)).collect();
+            let mut request = GenerateRequest { messages, ..asking("m", json!({})) };
+            let warnings = place_hints(&mut request, "ollama");
+            let calls = request.messages.into_iter().flat_map(|message| message.tool_calls);
+            (calls.map(|call| call.arguments).collect::<Vec<_>>(), warnings)
+        };
+        let broken = [r#"{"a":"\ud83d"}"#, r#"{"a":1e400}"#, r#"{"a":1}"#, r#"{"a"#];
+        let mended = [r#"{"a":"\ufffd"}"#, r#"{"a":"1e400"}"#, r#"{"a":1}"#, r#"{"a"#].map(str::to_owned);
+        let warning = AnswerWarning::Ignored("messages[].tool_calls[].function.arguments".into());
+        assert_eq!(placed(&broken), (mended.to_vec(), vec![warning]));
+        assert_eq!(placed(&broken[2..]), (mended[2..].to_vec(), Vec::new()));
     }
 
     #[test]

@@ -3,16 +3,20 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesOrdered;
-use hob_core::Engine;
 use hob_core::engine::CLOUD;
+use hob_core::{Engine, EngineError, ModelReason};
 use hob_net::{BindAddress, is_own_address};
 use thiserror::Error;
 
 use crate::wire::client::PROBE_TIMEOUT;
+
+/// An engine that failed the health check gets this much time to say why.
+const REASON_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The rules of a selection.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +56,19 @@ pub enum SelectionReason {
     Default,
     /// It answers, and the default does not. `instead_of` is the default, if there is one.
     Fallback { instead_of: Option<String> },
+}
+
+impl SelectionReason {
+    /// What answers of the engine `key` report, if it is the cloud and was selected only because no other engine answered.
+    pub fn cloud_reason(&self, key: &str) -> Option<ModelReason> {
+        let SelectionReason::Fallback { instead_of } = self else { return None };
+        let missing = match instead_of {
+            Some(key) => format!("{key} did not answer"),
+            None => "no other engine answered".to_owned(),
+        };
+        let reason = format!("the cloud answers: {missing} when Hob was started");
+        (key == CLOUD).then(|| ModelReason::new(reason))
+    }
 }
 
 /// An engine that was checked and not selected.
@@ -99,6 +116,17 @@ pub enum NoEngine {
 
     #[error("no engine answers: {}", listed(tried))]
     NoneHealthy { tried: Vec<RejectedEngine> },
+}
+
+impl NoEngine {
+    /// The engines that were checked, in the order in which they would have been selected.
+    pub fn tried(&self) -> &[RejectedEngine] {
+        match self {
+            NoEngine::UnknownKey { .. } => &[],
+            NoEngine::Given(rejected) => std::slice::from_ref(rejected),
+            NoEngine::NoneHealthy { tried } => tried,
+        }
+    }
 }
 
 fn listed(tried: &[RejectedEngine]) -> String {
@@ -175,6 +203,21 @@ async fn probe(engine: &Arc<dyn Engine>) -> bool {
     tokio::time::timeout(PROBE_TIMEOUT, engine.health()).await.unwrap_or(false)
 }
 
+/// Why an engine that failed its health check cannot be used, if its server runs: it says so when it lists its models.
+pub async fn failure_of(engine: &dyn Engine) -> Option<EngineError> {
+    let listed = tokio::time::timeout(REASON_TIMEOUT, engine.list_models()).await.ok()?;
+    listed.err().filter(|error| match error {
+        EngineError::Refused { .. } | EngineError::Malformed { .. } => true,
+        EngineError::Unreachable { .. } => has_bad_certificate(error),
+        _ => false,
+    })
+}
+
+/// Whether an engine was not asked because of its certificate.
+pub fn has_bad_certificate(error: &EngineError) -> bool {
+    matches!(error, EngineError::Unreachable { reason, .. } if reason.contains("certificate"))
+}
+
 /// Why this engine cannot be selected; `None` when it can.
 async fn check(engine: &Arc<dyn Engine>, wanted: &SelectionRules) -> Option<RejectionReason> {
     let asked_for =
@@ -202,6 +245,35 @@ fn default_first(engines: &[Arc<dyn Engine>], default: Option<&str>) -> Vec<Arc<
 
 fn is_ourselves(engine: &Arc<dyn Engine>, wanted: &SelectionRules) -> bool {
     wanted.own_address.as_ref().is_some_and(|bind| points_to_self(engine.as_ref(), bind))
+}
+
+/// The engines of `pool` besides the selected one, in its order. One at the address `own`, on which this process listens, is skipped.
+pub fn others_of_pool(
+    chosen: &dyn Engine,
+    engines: &[Arc<dyn Engine>],
+    pool: &[&str],
+    own: &BindAddress,
+) -> Vec<Arc<dyn Engine>> {
+    let mut others = Vec::new();
+    for key in pool {
+        let Some(engine) = engines.iter().find(|engine| engine.key() == *key) else {
+            tracing::warn!(
+                engine = key,
+                "an engine of the pool is not in this build. Remove it from [engine] pool"
+            );
+            continue;
+        };
+        if points_to_self(engine.as_ref(), own) {
+            tracing::warn!(
+                engine = key,
+                "an engine of the pool is skipped: its address is Hob's own. Change its address, or [server] \
+                 port"
+            );
+        } else if engine.key() != chosen.key() {
+            others.push(Arc::clone(engine));
+        }
+    }
+    others
 }
 
 /// Whether requests to this engine reach the Hob server that listens on `bind`.

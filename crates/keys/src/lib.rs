@@ -18,11 +18,13 @@
 //! | `usage` | keys with what they have used, for callers |
 //! | `audit` | the log of changes, and its chain of hashes |
 //! | `audit_service` | writes, reads and checks the log |
+//! | `audited_tool` | tools of agents whose changes are in the log |
 //! | `store` | where keys, shares and the log are saved |
 
 mod account;
 mod audit;
 mod audit_service;
+mod audited_tool;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod identity;
@@ -41,6 +43,7 @@ mod usage;
 
 pub use audit::{AuditActor, AuditChain, AuditEntry, AuditEvent, AuditFault};
 pub use audit_service::AuditService;
+pub use audited_tool::AuditedTool;
 pub use identity::{
     IdentityError, IdentityOptions, IdentityRefusal, IdentityRule, IdentityRules, IdentityService, KeyOrigin,
     KeyPlaces, KeySetError, TokenAlgorithm, TokenError, looks_like_token, token_algorithms,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use hob_core::{Delta, Engine, GenerateRequest, MaxTokens, Message, Role, Temperature};
 use hob_llama::{LlamaEngine, LlamaOptions};
+use hob_models::ModelFileEngine;
 use hob_models::tuned::KeepTuned;
 use serde_json::{Map, json};
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use hob_core::RunningModel;
 use tokio::sync::watch;
 
+use crate::cards::Card;
 use crate::load_queue::{Resident, Turn};
 use crate::model_memory::MemoryParts;
 use crate::model_thread::{Loading, SharedThread};
@@ -18,6 +19,8 @@ pub(crate) struct Entry {
     /// Its memory, as planned until it is loaded.
     pub(crate) memory: MemoryParts,
     pub(crate) is_loaded: bool,
+    /// The graphics cards without the models of this process, as they were when the loading was planned.
+    pub(crate) planned_on: Vec<Card>,
     pub(crate) users: usize,
     pub(crate) last_used: Instant,
     pub(crate) loaded_at: Instant,

@@ -23,6 +23,23 @@ pub(crate) fn without<'a>(cards: &[Card], shares: impl Iterator<Item = &'a Devic
     })
 }
 
+/// The cards also without these parts of models that are being loaded, which hold between nothing and all of them. `before` are the cards
+/// before the loading began, without the other models.
+pub(crate) fn without_loading<'a>(
+    cards: &[Card],
+    shares: impl Iterator<Item = &'a DeviceShare>,
+    before: &[Card],
+) -> Vec<Card> {
+    let mut most = without(cards, shares);
+    for (card, now) in most.iter_mut().zip(cards) {
+        let had = before.iter().find(|before| before.device.name == card.device.name);
+        let free = had.map_or(0, |before| before.device.memory_free);
+        // Other programs may have changed it since.
+        card.device.memory_free = free.clamp(now.device.memory_free, card.device.memory_free);
+    }
+    most
+}
+
 fn changed<'a>(
     cards: &[Card],
     shares: impl Iterator<Item = &'a DeviceShare>,
@@ -171,6 +188,10 @@ mod tests {
         let shares = [share("CUDA1", 20), share("CUDA1", 30), share("CUDA2", 40)];
         assert_eq!(beside(&cards, shares.iter()), [card(0, 50, 100), card(1, 10, 100)]);
         assert_eq!(without(&cards, shares.iter()), [card(0, 50, 100), card(1, 100, 100)]);
+        for (before, free) in [(10, 60), (70, 70), (99, 90)] {
+            let loading = without_loading(&cards, [share("CUDA1", 30)].iter(), &[card(1, before, 100)]);
+            assert_eq!(loading, [card(0, 50, 100), card(1, free, 100)]);
+        }
         assert_eq!(
             growth(&[share("CUDA0", 5), share("CUDA1", 9)], &[share("CUDA0", 7), share("CUDA1", 9)]),
             [share("CUDA0", 2)]

@@ -67,10 +67,10 @@ impl ChatInput<'_> {
         Ok(Rendered { prompt, format })
     }
 
-    /// The messages, with calls as text if the template does not write them.
+    /// The messages, with ids of calls that the template takes, or with calls as text if it does not write them.
     fn history(&self, template: &ChatTemplate) -> Cow<'_, [Message]> {
         if template.writes_calls {
-            Cow::Borrowed(self.messages)
+            template.call_ids.apply(self.messages)
         } else {
             Cow::Owned(spelled_history(self.messages))
         }

@@ -13,7 +13,9 @@ use hob_core::{
 };
 use hob_models::catalogue;
 use hob_models::tuned::{KeepTuned, TuneReport};
-use hob_models::{CatalogueEntry, MemoryNeeds, ModelFootprint, StoredModel, StoredProjector};
+use hob_models::{
+    CatalogueEntry, MemoryNeeds, ModelFileEngine, ModelFootprint, StoredModel, StoredProjector,
+};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::backends::{backend, is_started, look_in};
@@ -78,39 +80,6 @@ impl LlamaEngine {
     /// How often a model was loaded so far.
     pub fn loads(&self) -> u64 {
         self.cache.loads()
-    }
-
-    /// Bytes of memory for all models, those of graphics cards among them. Starts llama.cpp; blocks.
-    pub fn memory_budget(&self) -> u64 {
-        self.cache.memory_budget()
-    }
-
-    /// The memory of a model with its conversations. `None` if its header cannot be read. Starts llama.cpp; blocks.
-    pub fn footprint(&self, stored: &StoredModel) -> Option<ModelFootprint> {
-        LoadPlan::new(stored, self.cache.options()).map(|plan| plan.footprint)
-    }
-
-    /// The same for a model of the catalogue.
-    pub fn entry_footprint(&self, entry: &CatalogueEntry) -> ModelFootprint {
-        let needs = MemoryNeeds::of_entry(entry);
-        footprint(&needs, Some(entry.context), self.cache.options(), self.cache.card_memory())
-    }
-
-    /// What it computes with. Starts llama.cpp; blocks.
-    pub fn compute_units(&self) -> ComputeUnits {
-        compute_units()
-    }
-
-    /// The layers of a model that would go to graphics cards now. `None` if its header cannot be read. Starts llama.cpp; blocks.
-    pub fn device_plan(&self, stored: &StoredModel) -> Option<DevicePlan> {
-        device_plan(stored, self.cache.options())
-    }
-
-    /// Measures the tuned form of a model. If it is kept, it is used when the model is loaded next. Dropping the future cancels
-    /// it.
-    pub async fn tune(&self, model: &str, keep: KeepTuned) -> Result<TuneReport, EngineError> {
-        let stored = self.cache.find(model.strip_suffix(".gguf").unwrap_or(model)).await?;
-        tune_for_caller(stored, self.cache.options().clone(), keep).await
     }
 
     /// Sends a request to its model; the answer is a stream.
@@ -294,6 +263,35 @@ fn stream(deltas: mpsc::Receiver<Result<Delta, EngineError>>, lease: Lease) -> D
         }
     })
     .boxed()
+}
+
+#[async_trait]
+impl ModelFileEngine for LlamaEngine {
+    fn memory_budget(&self) -> u64 {
+        self.cache.memory_budget()
+    }
+
+    fn footprint(&self, stored: &StoredModel) -> Option<ModelFootprint> {
+        LoadPlan::new(stored, self.cache.options()).map(|plan| plan.footprint)
+    }
+
+    fn entry_footprint(&self, entry: &CatalogueEntry) -> ModelFootprint {
+        let needs = MemoryNeeds::of_entry(entry);
+        footprint(&needs, Some(entry.context), self.cache.options(), self.cache.card_memory())
+    }
+
+    fn compute_units(&self) -> ComputeUnits {
+        compute_units()
+    }
+
+    fn device_plan(&self, stored: &StoredModel) -> Option<DevicePlan> {
+        device_plan(stored, self.cache.options())
+    }
+
+    async fn tune(&self, model: &str, keep: KeepTuned) -> Result<TuneReport, EngineError> {
+        let stored = self.cache.find(model.strip_suffix(".gguf").unwrap_or(model)).await?;
+        tune_for_caller(stored, self.cache.options().clone(), keep).await
+    }
 }
 
 #[async_trait]

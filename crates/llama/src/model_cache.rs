@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use crate::cache_entry::Entry;
-use crate::card_eviction::without;
+use crate::card_eviction::{without, without_loading};
 use crate::cards::{Card, room, usable_cards};
 use crate::error::{KEY, busy, unusable};
 use crate::load_queue::{Group, LoadQueue, Pace, QueueFull, QueuePlace, seconds};
@@ -59,16 +59,26 @@ impl CacheState {
         Some(entry)
     }
 
-    /// The cards as they would be without the models that are loaded. Those that are being loaded do not have their memory yet.
+    /// The cards as they would be without the models that are loaded. Those that are being loaded may not have their memory yet.
     fn without_loaded(&self, cards: &[Card]) -> Vec<Card> {
         let loaded = self.entries.values().filter(|entry| entry.is_loaded);
         without(cards, loaded.flat_map(|entry| &entry.memory.cards))
     }
 
-    /// The same also without the models that are being unloaded.
+    /// The same also without the models that are being unloaded, and those that are being loaded.
     fn without_models(&self, cards: &[Card]) -> Vec<Card> {
         let leaving = self.leaving.iter().filter(|model| !model.thread.has_ended());
-        without(&self.without_loaded(cards), leaving.flat_map(|model| &model.cards))
+        let cards = without(&self.without_loaded(cards), leaving.flat_map(|model| &model.cards));
+        let uses_cards = |entry: &&Entry| !entry.memory.cards.is_empty();
+        let loading = self.entries.values().filter(|entry| !entry.is_loaded).filter(uses_cards);
+        let loading: Vec<&Entry> = loading.collect();
+        match loading.iter().max_by_key(|entry| entry.number) {
+            Some(latest) => {
+                let shares = loading.iter().flat_map(|entry| &entry.memory.cards);
+                without_loading(&cards, shares, &latest.planned_on)
+            }
+            None => cards,
+        }
     }
 }
 

@@ -132,6 +132,26 @@ async fn a_model_that_is_being_loaded_has_its_place_on_the_card() {
 }
 
 #[tokio::test]
+async fn no_idle_model_leaves_the_card_for_memory_that_a_model_being_loaded_has_already() {
+    static FREE: AtomicU64 = AtomicU64::new(8 * GB);
+    let (dir, cache) = cache_with_card(&["a", "b", "c"], |_| vec![card(FREE.load(Ordering::Relaxed))]);
+    std::fs::write(dir.path().join("unreadable.gguf"), b"GGUF").expect("written");
+    let stored = cache.find("a").await.expect("the model");
+    let whole = LoadPlan::on(vec![card(8 * GB)], &stored, &cache.options).expect("a header").at_start();
+    // There is room for three of them and a quarter. One is idle, and half of the next one is loaded.
+    let room = |quarters: u64| FREE.store(RESERVE + whole.on_cards() / 4 * quarters, Ordering::Relaxed);
+    room(13);
+    drop(load(&cache, "a").await);
+    room(9);
+    let _half_loaded = cache.load("b").await.expect("it is being loaded");
+    room(7);
+    let _on_no_card = cache.load("unreadable").await.expect("it is being loaded");
+    let _third = cache.load("c").await.expect("it is being loaded");
+    assert_eq!(cache.loaded(), ["a", "b", "c", "unreadable"]);
+    assert_eq!(cache.running()[2].devices, whole.cards);
+}
+
+#[tokio::test]
 async fn memory_for_vectors_beside_answers_is_found_and_counted_on_the_card() {
     static FREE: AtomicU64 = AtomicU64::new(8 * GB);
     let (_dir, cache) = cache_with_card(&["a", "b"], |_| vec![card(FREE.load(Ordering::Relaxed))]);

@@ -24,7 +24,7 @@ pub use address::is_mail_address;
 pub use compose::OutgoingMail;
 pub use error::{MailError, MailSendError};
 pub use imap::query::MailQuery;
-pub use imap::session::{FolderState, IdleEnd, ImapSession};
+pub use imap::session::{FolderState, IdleEnd, ImapSession, check_imap};
 pub use message::{MailAttachment, MailMessage, MailPerson, MailSummary, MessageLimits};
 pub use quoted::without_quotes;
 pub use smtp::{check_smtp, send_mail};

@@ -69,11 +69,6 @@ impl Context {
     }
 }
 
-/// Whether a conversation already has passages.
-pub fn has_context(messages: &[Message]) -> bool {
-    messages.iter().any(|message| message.content.text().contains(PASSAGES_BEGIN))
-}
-
 /// Escapes the end marker of the passages.
 fn harmless(text: &str) -> Cow<'_, str> {
     const TAG: &str = "documents>";
@@ -125,7 +120,7 @@ fn fitting(text: &str, room: usize) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use crate::types::PositionUnit;
-    use hob_core::without_passages;
+    use hob_core::{has_passages, without_passages};
     use proptest::prelude::*;
 
     use super::*;
@@ -164,9 +159,9 @@ mod tests {
             Message::new(Role::User, "How?"),
         ];
         let before = messages.clone();
-        assert!(!has_context(&messages));
+        assert!(!has_passages(&messages));
         context.put_into(&mut messages);
-        assert!(has_context(&messages));
+        assert!(has_passages(&messages));
         assert_eq!(messages[..3], before[..3]);
         assert_eq!(messages[3], Message::new(Role::User, format!("{}How?", context.text)));
         assert_eq!(without_passages(&messages[3].content.text()), "How?");
@@ -175,7 +170,7 @@ mod tests {
         let mut picture = vec![Message::new(Role::User, "")];
         picture[0].content = Content::Parts(vec![ContentPart::Text("How?".into())]);
         context.put_into(&mut picture);
-        assert!(has_context(&picture));
+        assert!(has_passages(&picture));
         let parts = vec![ContentPart::Text(context.text), ContentPart::Text("How?".into())];
         assert_eq!(picture[0].content, Content::Parts(parts));
     }

@@ -1,7 +1,8 @@
 //! The memory: Hob reads documents into text, cuts the text into chunks, and searches them.
 //!
-//! [`MemoryService`] is what callers use: index, search, store a note, forget, and context for a question. [`memory_tools`] are
-//! the tools for models. [`DocumentLibrary`] adds documents in the background and keeps watched folders up to date. [`store`] has the database of sources, chunks, words and vectors.
+//! [`MemoryService`] is what callers use: index, search, store a note, and context for a question. [`memory_tools`] are the tools for
+//! models. [`DocumentLibrary`] adds documents in the background, keeps watched folders up to date, and forgets. [`store`] has the
+//! database of sources, chunks, words and vectors.
 //!
 //! Knows nothing of `config.toml`, HTTP or agents. The caller passes in the engine for vectors.
 
@@ -20,6 +21,7 @@ mod listing;
 mod note;
 mod open;
 mod quantise;
+mod question_collections;
 pub mod read;
 mod relevance;
 pub mod search;
@@ -37,10 +39,15 @@ pub use context::ContextBudget;
 pub use embed::{Embedder, EmbedderDownload, EmbedderSource, NoEmbedder};
 pub use index::{IndexOptions, IndexProgress, IndexProgressFn};
 pub use library::{
-    DocumentLibrary, DocumentLibraryError, DocumentLibraryOptions, DocumentUpload, FolderRequest, IndexJob,
-    JobKind, JobScope, JobState, PayerScope, UploadPayer, WatchOptions, move_unknown_uploads,
+    DocumentLibrary, DocumentLibraryError, DocumentLibraryOptions, DocumentUpload, FolderRequest,
+    ForgetReport, IndexJob, JobKind, JobScope, JobState, PayerScope, UploadPayer, WatchOptions,
+    move_unknown_uploads,
 };
-pub use read::{Document, OcrProgram, ReadError, ReadLimits, ReaderProcess, document_kind, read_file};
+pub use question_collections::question_collections;
+pub use read::{
+    AttachmentReader, Document, FileText, MAX_ATTACHMENT_BYTES, OcrProgram, ReadError, ReadLimits,
+    ReaderProcess, document_kind, read_file,
+};
 pub use relevance::RelevanceFloor;
 pub use search::SearchPurpose;
 pub use service::{IndexRequest, MemoryOptions, MemoryService, ProgressListener};

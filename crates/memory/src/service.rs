@@ -1,30 +1,29 @@
 //! The service of the memory: index, search, notes, and context for a question. The first call that needs the database
-//! opens it; only indexing and storing a note create it.
+//! opens it; only indexing, adding a folder and storing a note create it.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use hob_core::{CollectionName, CollectionSet, Event, EventBus, GenerateRequest, Message, Role, RunEvents};
+use hob_core::{
+    CollectionName, CollectionSet, Event, EventBus, GenerateRequest, Message, Role, RunEvents, has_passages,
+};
 use hob_db::{DbResult, Storage};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::context::{Context, ContextBudget, context, has_context};
+use crate::context::{Context, ContextBudget, context};
 use crate::embed::{EmbedderDownload, EmbedderSource};
 use crate::index::watch::DirectoryWatch;
-use crate::index::{IndexOptions, IndexProgress, IndexProgressFn, index, resolve};
+use crate::index::{IndexOptions, IndexProgress, index, resolve};
 use crate::note::note_source;
 use crate::open::{LazyStore, blocking, store_failed};
 use crate::relevance::RelevanceFloor;
 use crate::search::{SearchPurpose, SearchRequest, search};
-use crate::store::MemoryStore;
+use crate::store::{MemoryStore, SourceScope};
 use crate::types::{
     IndexReport, MemoryBackend, MemoryError, MemoryQuery, MemoryStats, Note, Passage, SearchResults,
 };
-
-/// Skipped files of one run that are noted.
-const MAX_SKIPPED: usize = 10_000;
 
 /// How long an answer waits for passages.
 const CONTEXT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -63,6 +62,15 @@ pub struct IndexRequest {
     pub collection: CollectionName,
     pub listener: ProgressListener,
     pub stop: CancellationToken,
+}
+
+/// Which missing vectors a run creates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MissingVectors {
+    /// Those of its collection, also of what earlier runs left without.
+    OfCollection,
+    /// Those of its file: its payer does not pay for others.
+    OfFile,
 }
 
 impl MemoryService {
@@ -167,7 +175,7 @@ impl MemoryService {
     ) -> Vec<Passage> {
         let budget = self.options.context;
         let Some(question) = last_question(&request.messages) else { return Vec::new() };
-        if has_context(&request.messages) {
+        if has_passages(&request.messages) {
             return Vec::new();
         }
         let query = MemoryQuery { text: question, top_k: budget.passages, backend: None, collections };
@@ -215,14 +223,13 @@ impl MemoryService {
     pub async fn store(&self, note: Note) -> Result<String, MemoryError> {
         let source = note_source(note, &self.options.index)?;
         let (name, chunks) = (source.path.clone(), source.chunks.len() as u64);
-        let collections = CollectionSet::of(source.collection.clone());
         let store = self.store.open().await?;
         let backend = self.backend().await?;
         let to = Arc::clone(&store);
         blocking(move || to.save(&source, SystemTime::now())).await?.map_err(store_failed)?;
         // A note without a vector is found by its words, and gets one with the next indexing.
         if backend.needs_vectors()
-            && let Err(error) = self.embed_notes(&store, &collections).await
+            && let Err(error) = self.embed_note(&store, &name).await
         {
             tracing::warn!(
                 %error,
@@ -233,14 +240,11 @@ impl MemoryService {
         Ok(name)
     }
 
-    async fn embed_notes(
-        &self,
-        store: &Arc<dyn MemoryStore>,
-        collections: &CollectionSet,
-    ) -> Result<(), MemoryError> {
+    async fn embed_note(&self, store: &Arc<dyn MemoryStore>, name: &str) -> Result<(), MemoryError> {
         let download = download_for(self.options.backend.is_none());
         let embedder = self.options.embedders.embedder(download).await?;
-        embedder.embed_missing(store, collections, &|_| {}).await.map(drop)
+        // The payer of this note does not pay for others.
+        embedder.embed_missing(store, &SourceScope::Path(name.to_owned()), &|_| {}).await.map(drop)
     }
 
     /// Indexes the changed files of a directory, or a file, into the owner's collection.
@@ -257,6 +261,16 @@ impl MemoryService {
 
     /// Like [`Self::index`], with a listener and a stop token. Dropping the future also stops it.
     pub async fn index_with(&self, path: &Path, indexing: IndexRequest) -> Result<IndexReport, MemoryError> {
+        self.index_for(path, indexing, MissingVectors::OfCollection).await
+    }
+
+    /// Like [`Self::index_with`], with these vectors.
+    pub(crate) async fn index_for(
+        &self,
+        path: &Path,
+        indexing: IndexRequest,
+        vectors: MissingVectors,
+    ) -> Result<IndexReport, MemoryError> {
         let IndexRequest { backend, collection, listener, stop } = indexing;
         // Before a database is created.
         let path = resolve(path)?;
@@ -281,16 +295,19 @@ impl MemoryService {
             false => None,
         };
         let store = self.store.open().await?;
-        let collections = CollectionSet::of(collection.clone());
+        let sources = match vectors {
+            MissingVectors::OfCollection => SourceScope::Collections(CollectionSet::of(collection.clone())),
+            MissingVectors::OfFile => SourceScope::Path(path.to_string_lossy().into_owned()),
+        };
         let mut report = {
             let stop = stop.child_token();
             let _dropped = stop.clone().drop_guard();
             let options = IndexOptions { collection, ..self.options.index.clone() };
             let (store, listener) = (Arc::clone(&store), Arc::clone(&listener));
-            blocking(move || index_and_note(&*store, &path, &options, &*listener, &stop)).await??
+            blocking(move || index(&*store, &path, &options, &*listener, &stop)).await??
         };
         if let Some(embedder) = embedder {
-            let embedding = embedder.embed_missing(&store, &collections, &*listener);
+            let embedding = embedder.embed_missing(&store, &sources, &*listener);
             report.vectors = stop.run_until_cancelled(embedding).await.ok_or(MemoryError::Stopped)??;
         }
         if report.indexed + report.added + report.removed + report.vectors > 0 {
@@ -384,38 +401,6 @@ impl MemoryService {
         let count = usize::try_from(chunks).unwrap_or(usize::MAX);
         self.events.publish(Event::MemoryStore { backend: backend.as_str().to_owned(), count });
     }
-}
-
-/// Indexes, and notes which files were skipped or could not be read. Blocks.
-fn index_and_note(
-    store: &dyn MemoryStore,
-    path: &Path,
-    options: &IndexOptions,
-    listener: IndexProgressFn<'_>,
-    stop: &CancellationToken,
-) -> Result<IndexReport, MemoryError> {
-    let skipped = Mutex::new(Vec::new());
-    let noting = |progress: IndexProgress<'_>| {
-        if let IndexProgress::Skipped(file) | IndexProgress::Warning(file) = &progress {
-            let mut skipped = skipped.lock();
-            if skipped.len() < MAX_SKIPPED {
-                skipped.push((*file).clone());
-            }
-        }
-        listener(progress);
-    };
-    let report = index(store, path, options, &noting, stop)?;
-    let uploads = options.uploads_outside(path).and_then(Path::to_str);
-    let spared: Vec<String> = uploads.into_iter().map(str::to_owned).collect();
-    let noted = store.replace_skipped(
-        &options.collection,
-        &path.to_string_lossy(),
-        &spared,
-        &skipped.lock(),
-        SystemTime::now(),
-    );
-    noted.map_err(store_failed)?;
-    Ok(report)
 }
 
 /// The text of the last user message.

@@ -67,6 +67,10 @@ impl Fixture {
         Ok(found.passages.iter().map(|passage| passage.location().to_string()).collect())
     }
 
+    async fn forget(&self, path: &str, from: CollectionSet) -> RemovedSources {
+        self.memory.forget(known_as(path).unwrap(), from, Vec::new()).await.unwrap()
+    }
+
     fn file(&self, name: &str) -> String {
         self.notes().canonicalize().unwrap().join(name).display().to_string()
     }
@@ -341,7 +345,7 @@ async fn a_note_is_saved_once_found_by_its_words_and_removed_by_its_name() {
     // Indexing a folder does not take notes for files that are gone.
     fixture.memory.index(&fixture.notes()).await.unwrap();
     assert_eq!(fixture.memory.stats(CollectionSet::All).await.unwrap().notes, 1);
-    assert_eq!(fixture.memory.forget(&name, None).await.unwrap(), RemovedSources { sources: 1, chunks: 1 });
+    assert_eq!(fixture.forget(&name, CollectionSet::All).await, RemovedSources { sources: 1, chunks: 1 });
     assert_eq!(fixture.ask("gate code", MemoryBackend::Sqlite).await.unwrap(), [""; 0]);
     let error = fixture.memory.store(Note { title: None, text: " \n".into() }).await.unwrap_err();
     assert!(matches!(error, MemoryError::EmptyNote), "{error}");
@@ -359,7 +363,13 @@ async fn a_note_is_saved_also_if_the_engine_makes_no_vector() {
     assert_eq!(*heard.lock(), [Event::MemoryStore { backend: "hybrid".into(), count: 1 }]);
     assert_eq!(fixture.ask("gate code", MemoryBackend::Sqlite).await.unwrap(), [format!("{name}:1")]);
     fixture.vectors.is_down.store(false, Ordering::Relaxed);
-    assert_eq!(fixture.memory.index(&fixture.notes()).await.unwrap().vectors, 3, "it gets one with the next");
+    fixture.memory.store(Note { title: None, text: "The shed is locked.".into() }).await.unwrap();
+    assert_eq!(fixture.vectors.embedded.load(Ordering::Relaxed), 1, "another note is no reason to make it");
+    assert_eq!(
+        fixture.memory.index(&fixture.notes()).await.unwrap().vectors,
+        3,
+        "it gets one with the next run"
+    );
 }
 
 #[tokio::test]
@@ -368,7 +378,7 @@ async fn a_deleted_folder_can_be_removed() {
     fixture.memory.index(&fixture.notes()).await.unwrap();
     let notes = fixture.notes().canonicalize().unwrap();
     fs::remove_dir_all(&notes).unwrap();
-    let forgotten = fixture.memory.forget(notes.to_str().unwrap(), None).await.unwrap();
+    let forgotten = fixture.forget(notes.to_str().unwrap(), CollectionSet::All).await;
     assert_eq!(forgotten, RemovedSources { sources: 2, chunks: 2 });
 }
 
@@ -445,7 +455,7 @@ async fn a_memory_in_postgresql_is_empty_until_something_is_saved_and_then_searc
         fixture.ask("new tyres for the automobile", MemoryBackend::Hybrid).await.unwrap(),
         [car.as_str()]
     );
-    let forgotten = fixture.memory.forget(fixture.notes().to_str().unwrap(), None).await.unwrap();
+    let forgotten = fixture.forget(fixture.notes().to_str().unwrap(), CollectionSet::All).await;
     assert_eq!(forgotten.sources, 2);
     assert_eq!(fixture.ask("tyre", MemoryBackend::Sqlite).await.unwrap(), [""; 0]);
 }
@@ -493,7 +503,7 @@ async fn a_file_in_two_collections_is_indexed_once_and_leaves_them_one_by_one() 
     assert_eq!(found_in(&fixture, "sold in autumn", &in_team).await, ["car.md"]);
 
     let path = notes.to_str().unwrap();
-    let removed = fixture.memory.forget(path, Some(CollectionName::default())).await.unwrap();
+    let removed = fixture.forget(path, CollectionSet::of(CollectionName::default())).await;
     assert_eq!(removed, RemovedSources { sources: 2, chunks: 2 });
     assert_eq!(found_in(&fixture, "sold in autumn", &in_team).await, ["car.md"]);
     assert_eq!(fixture.memory.stats(CollectionSet::All).await.unwrap().sources, 1);

@@ -18,7 +18,7 @@ pub struct BuiltInModel {
 }
 
 /// The models that match all words, the smallest first. `machine` and `footprint` are `None` where no engine loads them.
-pub fn built_in_models(
+pub(crate) fn built_in_models(
     words: &str,
     stored: &[StoredModel],
     machine: Option<MachineRoom>,

@@ -213,7 +213,7 @@ impl MachineRoom {
     }
 
     /// The best model to offer a new user: the largest that fits and is fast enough to be used; on a slow machine the smallest.
-    pub fn best_offer(
+    pub(crate) fn best_offer(
         &self,
         footprint: impl Fn(&CatalogueEntry) -> Option<ModelFootprint>,
     ) -> Option<&'static CatalogueEntry> {

@@ -1,7 +1,7 @@
 //! Model files: their directory, their headers, and their sources.
 //!
-//! Knows files, a model hub and `pip`. Knows nothing of llama.cpp, `config.toml`, the environment or the engines that load the
-//! files.
+//! Knows files, a model hub and `pip`. Knows nothing of llama.cpp, `config.toml` or the environment, and the engine that loads the
+//! files only as a [`ModelFileEngine`].
 
 mod built_in;
 pub mod catalogue;
@@ -10,20 +10,26 @@ pub mod convert;
 mod directory;
 pub mod fit;
 pub mod gguf;
+mod library_failure;
+mod local_models;
 mod lock;
 pub mod machine;
 mod names;
 mod projector;
 pub mod pull;
+mod pull_steps;
 mod service;
 pub mod tuned;
 
-pub use built_in::{BuiltInModel, built_in_models};
+pub use built_in::BuiltInModel;
 pub use catalogue::{CatalogueEntry, catalogue};
 pub use directory::{ModelDirectory, ModelDirectoryError, StoredModel, find_by_name};
 pub use fit::{ContextPlan, ContextWish, MAX_SLOTS, MachineRoom, MachineSpeed, ModelFootprint};
 pub use gguf::{ContextShape, GgufError, GgufHeader, KvPrecision, MemoryEstimate, MemoryNeeds};
+pub use library_failure::LibraryFailure;
+pub use local_models::{FirstRun, HubSearch, LocalModels, ModelFileEngine, ModelSearch, OfferFn};
 pub use lock::try_lock_model;
 pub use projector::StoredProjector;
 pub use pull::{DownloadProgress, DownloadProgressFn, DownloadStep, PullError, PullOptions, PullSpec, pull};
-pub use service::{DownloadStream, ModelOffer, ModelService};
+pub use pull_steps::{PullStep, is_pulled_by_hob};
+pub use service::{ModelOffer, ModelService};

@@ -1,20 +1,14 @@
 //! The service: the models on the disk of this machine, and downloads of more.
 
 use std::path::PathBuf;
-use std::pin::Pin;
-use std::sync::Arc;
-
-use futures::future::{BoxFuture, FutureExt};
-use futures::stream::{self, Stream, StreamExt};
-use tokio::sync::watch;
 
 use crate::catalogue::CatalogueEntry;
 use crate::directory::{ModelDirectory, ModelDirectoryError, StoredModel};
 use crate::fit::{MachineRoom, ModelFootprint};
 use crate::machine::{free_disk, measure_speed};
 use crate::pull::{
-    DownloadPolicy, DownloadProgress, DownloadProgressFn, FoundRepository, PullError, PullOptions, PullSpec,
-    is_within_reach, pull, search,
+    DownloadPolicy, DownloadProgressFn, FoundRepository, PullError, PullOptions, PullSpec, is_within_reach,
+    pull, search,
 };
 
 /// A model that suits this machine better than the starter model.
@@ -24,10 +18,6 @@ pub struct ModelOffer {
     /// About how fast it writes here.
     pub tokens_per_second: f64,
 }
-
-/// The progress of a download, and `None` once the model is there; or an error. Dropping it stops the download; the next one resumes
-/// it.
-pub type DownloadStream = Pin<Box<dyn Stream<Item = Result<Option<DownloadProgress>, PullError>> + Send>>;
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -71,30 +61,6 @@ impl ModelService {
         pull(spec, &self.directory, &PullOptions { progress, ..self.options.clone() }).await
     }
 
-    /// The same as a stream. A slow reader gets the latest progress.
-    pub fn pull_stream(&self, spec: PullSpec) -> DownloadStream {
-        let (sender, progress) = watch::channel(None);
-        let report: DownloadProgressFn = Arc::new(move |progress| {
-            sender.send_replace(Some(progress));
-        });
-        let service = self.clone();
-        let work = async move { service.pull(&spec, report).await.map(drop) }.boxed();
-        stream::unfold(Some(RunningDownload { work, progress }), |download| async move {
-            let mut download = download?;
-            loop {
-                tokio::select! {
-                    biased;
-                    Ok(()) = download.progress.changed() => {
-                        let Some(progress) = *download.progress.borrow_and_update() else { continue };
-                        return Some((Ok(Some(progress)), Some(download)));
-                    }
-                    done = &mut download.work => return Some((done.map(|()| None), None)),
-                }
-            }
-        })
-        .boxed()
-    }
-
     /// Searches the hub.
     pub async fn search(&self, words: &str, limit: usize) -> Result<Vec<FoundRepository>, PullError> {
         search(words, limit, &self.options).await
@@ -111,7 +77,7 @@ impl ModelService {
     }
 
     /// The best model for this machine that the hub has.
-    pub async fn best_offer(
+    pub(crate) async fn best_offer(
         &self,
         room: MachineRoom,
         footprint: impl Fn(&CatalogueEntry) -> Option<ModelFootprint>,
@@ -119,26 +85,5 @@ impl ModelService {
         let entry = room.best_offer(footprint)?;
         let tokens_per_second = room.speed.tokens_per_second(entry.bytes_per_token());
         self.is_within_reach(entry).await.then_some(ModelOffer { entry, tokens_per_second })
-    }
-}
-
-/// A download in progress.
-struct RunningDownload {
-    work: BoxFuture<'static, Result<(), PullError>>,
-    progress: watch::Receiver<Option<DownloadProgress>>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_download_that_fails_ends_with_its_error() {
-        let home = tempfile::tempdir().expect("a directory");
-        let mut models = ModelService::new(home.path(), PullOptions::default());
-        models.go_offline();
-        let steps: Vec<_> = models.pull_stream("hf:a/b".parse().expect("a name")).collect().await;
-        let last = steps.last().expect("an end").as_ref().expect_err("an error").to_string();
-        assert!(last.contains("needs the network"), "{last}");
     }
 }

@@ -2,19 +2,33 @@
 
 use std::error::Error;
 
-/// How the standard library begins the text about a host name that has no address. The words of the system follow.
-const HOST_NOT_FOUND: &str = "failed to lookup address information";
+/// How the standard library and rustls begin texts that say little, and what they mean.
+const PLAIN_WORDS: [(&str, &str); 4] = [
+    ("failed to lookup address information", "cannot find the host: no network, or a wrong name"),
+    (
+        "invalid peer certificate: certificate expired",
+        "its certificate has expired, or the clock of this machine is wrong",
+    ),
+    (
+        "invalid peer certificate: certificate not valid yet",
+        "its certificate is not valid yet, or the clock of this machine is wrong",
+    ),
+    (
+        "invalid peer certificate: UnknownIssuer",
+        "its certificate is from an authority that this machine does not trust",
+    ),
+];
 
-/// The innermost cause: "Connection refused" rather than "error sending request". A host that is not found is described in plain words.
+/// The innermost cause: "Connection refused" rather than "error sending request". The most common ones are described in plain words.
 pub fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
     let text = cause.to_string();
-    match text.starts_with(HOST_NOT_FOUND) {
-        true => "cannot find the host: no network, or a wrong name".to_owned(),
-        false => text,
+    match PLAIN_WORDS.iter().find(|(beginning, _)| text.starts_with(beginning)) {
+        Some((_, words)) => (*words).to_owned(),
+        None => text,
     }
 }
 
@@ -22,6 +36,10 @@ pub fn root_cause(error: &dyn Error) -> String {
 mod tests {
     use std::fmt;
     use std::io;
+    use std::time::Duration;
+
+    use rustls::CertificateError;
+    use rustls::pki_types::UnixTime;
 
     use super::*;
 
@@ -46,6 +64,20 @@ mod tests {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         assert_eq!(root_cause(&Wrapped(Wrapped(refused()))), refused().to_string());
         assert_eq!(root_cause(&refused()), refused().to_string());
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_accepted_is_described_in_plain_words() {
+        let [before, after] = [1, 2].map(|day| UnixTime::since_unix_epoch(Duration::from_secs(day * 86_400)));
+        for (refusal, words) in [
+            (CertificateError::ExpiredContext { time: after, not_after: before }, "has expired"),
+            (CertificateError::NotValidYetContext { time: before, not_before: after }, "is not valid yet"),
+            (CertificateError::UnknownIssuer, "is from an authority"),
+        ] {
+            let error = io::Error::other(rustls::Error::InvalidCertificate(refusal));
+            let text = root_cause(&Wrapped(error));
+            assert!(text.starts_with("its certificate ") && text.contains(words), "{text}");
+        }
     }
 
     #[test]

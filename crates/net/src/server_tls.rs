@@ -5,14 +5,17 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use rustls::ServerConfig;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::{RootCertStore, ServerConfig};
 use thiserror::Error;
 use tokio_rustls::TlsAcceptor;
 
@@ -127,6 +130,11 @@ impl ServerCertificate {
         Ok(if is_same { CertificateChange::None } else { CertificateChange::Renewed })
     }
 
+    /// Why clients refuse the certificate at this time, such as 'has expired'; `None` if its time is good.
+    pub fn refused_at(&self, now: SystemTime) -> Option<&'static str> {
+        time_problem(&self.current.0.load().certified.cert, now)
+    }
+
     /// Makes a connection of a client secure. The caller limits the time.
     pub async fn accept(&self, socket: TcpStream) -> io::Result<TlsSocket> {
         self.acceptor.accept(socket).await
@@ -165,6 +173,27 @@ impl LoadedCertificate {
     }
 }
 
+/// What is wrong with the time of a certificate. It counts as its own authority, because nothing else is checked here.
+fn time_problem(chain: &[CertificateDer<'static>], now: SystemTime) -> Option<&'static str> {
+    use rustls::CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
+
+    let (own, others) = chain.split_first()?;
+    let mut authorities = RootCertStore::empty();
+    authorities.add(own.clone()).ok()?;
+    let provider = Arc::new(ring::default_provider());
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(authorities), provider).build().ok()?;
+    let any_name = ServerName::try_from("localhost").ok()?;
+    let now = UnixTime::since_unix_epoch(now.duration_since(UNIX_EPOCH).ok()?);
+    match verifier.verify_server_cert(own, others, &any_name, &[], now) {
+        Err(rustls::Error::InvalidCertificate(Expired | ExpiredContext { .. })) => Some("has expired"),
+        Err(rustls::Error::InvalidCertificate(NotValidYet | NotValidYetContext { .. })) => {
+            Some("is not valid yet")
+        }
+        _ => None,
+    }
+}
+
 fn read_file(path: &Path) -> Result<Vec<u8>, CertificateError> {
     let read = || -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
@@ -176,6 +205,8 @@ fn read_file(path: &Path) -> Result<Vec<u8>, CertificateError> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use hob_testkit::TestCertificate;
 
     use super::*;
@@ -207,6 +238,23 @@ mod tests {
         std::fs::remove_file(&files.key).unwrap();
         assert!(matches!(reload(), Err(CertificateError::Read { .. })));
         assert_eq!(served(), second.cert_pem.as_bytes());
+    }
+
+    #[test]
+    fn clients_refuse_a_certificate_before_its_first_day_and_after_its_last() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = files(directory.path());
+        TestCertificate::generate().write(&files.cert, &files.key);
+        let certificate = ServerCertificate::read(files).unwrap();
+        // It is good from 1975 to 4096.
+        let in_year = |year: u64| {
+            let year = Duration::from_secs((year - 1970) * 31_557_600);
+            certificate.refused_at(UNIX_EPOCH + year)
+        };
+        assert_eq!(
+            [1974, 1976, 4095, 4097].map(in_year),
+            [Some("is not valid yet"), None, None, Some("has expired")]
+        );
     }
 
     #[test]

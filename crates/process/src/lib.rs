@@ -1,24 +1,28 @@
 //! Child processes: a child ends together with everything it started, its output is read, its environment contains only what it
 //! needs, and one that should always run is restarted. Knows nothing of what is started, or why. Also the processor and the memory
-//! that this process and its children have, and locks between processes.
+//! that this process and its children have, locks between processes, and files that several of them change.
 
 mod bounded;
 mod child;
 mod environment;
+mod file_lock;
 mod group;
 mod lock_file;
 mod machine;
 mod output;
 mod supervisor;
+mod write;
 
 pub use bounded::{BoundedOutput, bounded_output};
 pub use child::{ChildProcess, ChildStartError, StopTimeouts};
 pub use environment::{Need, command, std_command};
+pub use file_lock::FileLock;
 pub use group::ProcessGroup;
 pub use lock_file::LockFile;
 pub use machine::{MachineResources, machine_resources};
 pub use output::{OutputTail, drain};
 pub use supervisor::{Supervised, supervise};
+pub use write::{Overwrite, WriteError, keep_copy, write_new};
 
 use tokio::process::Command;
 

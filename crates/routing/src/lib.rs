@@ -20,13 +20,16 @@
 //! | `outcome` | reports how an answer ended |
 //! | `learning` | learns from an outcome, a repeated question, and a rating |
 //! | `reward` | how good an answer was, without reading it |
+//! | `feedback` | rates answers, also those whose model the router did not choose |
 //! | `service`, `cache`, `writer` | the service, what was read last, and the thread that writes |
 //! | `store` | the tables |
 //!
-//! Knows no engine, no agent, no configuration file and no HTTP server. [`Measurements`] supplies speeds and prices.
+//! Knows no engine, no agent, no configuration file and no HTTP server. [`Measurements`] supplies speeds and prices, and
+//! [`RecordedAnswers`] the answers of other models.
 
 mod cache;
 mod choose;
+mod feedback;
 mod grpo;
 mod heuristic;
 mod in_flight;
@@ -46,6 +49,7 @@ mod types;
 mod writer;
 
 pub use choose::{ModelChoice, choose};
+pub use feedback::{FeedbackService, RatableAnswer, RateError, RatingResult, RecordedAnswers};
 pub use grpo::{ENOUGH_TRIES, Grpo, probabilities};
 pub use heuristic::Heuristic;
 pub use measurements::{MeasuredSpeed, Measurements};

@@ -16,7 +16,7 @@ use crate::job::{ExitReason, JobResult, ScriptLanguage};
 use crate::launch::{self, CODE_VARIABLE, MOUNT_CHANGED, MOUNT_CHANGED_TEXT};
 use crate::memory_limit;
 use crate::mounts::AllowedMount;
-use crate::options::SandboxLimits;
+use crate::options::{OPEN_FILES, SandboxLimits};
 use crate::process::{self, ProcessBounds};
 use crate::python::{self, Python};
 use crate::runtime_check::{last_error_line, run_probe};
@@ -236,7 +236,7 @@ fn limited(limits: SandboxLimits, timeout: Duration) -> Vec<String> {
         format!("--nproc={}", limits.processes),
         format!("--fsize={}", limits.file_size),
         format!("--cpu={seconds}"),
-        "--nofile=256".to_owned(),
+        format!("--nofile={OPEN_FILES}"),
         "--core=0".to_owned(),
         "--".to_owned(),
     ]

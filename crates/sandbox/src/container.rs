@@ -12,7 +12,7 @@ use crate::error::SandboxError;
 use crate::job::{ExitReason, JobResult};
 use crate::launch::{self, CODE_VARIABLE};
 use crate::mounts::AllowedMount;
-use crate::options::SandboxLimits;
+use crate::options::{OPEN_FILES, SandboxLimits};
 use crate::owner::ContainerOwner;
 use crate::process::{self, ProcessBounds};
 use crate::runtime_check::{last_error_line, run_probe};
@@ -72,7 +72,7 @@ impl Container {
             ProcessBounds { stdin: run.job.stdin.clone(), timeout: run.timeout, limits: self.limits };
         // Created before the client starts, and dropped after it has ended.
         let mut removal = ContainerRemoval { program: self.program.clone(), name: Some(name) };
-        // The container limits the memory of all its processes.
+        // The container limits the memory of all its processes, with what the kernel holds for them, such as full pipes.
         let outcome = process::run(command, bounds, |_| std::future::pending()).await;
         let outcome = outcome.map_err(|source| SandboxError::Io { program: self.program.clone(), source })?;
         match outcome.exit_reason {
@@ -147,7 +147,7 @@ fn arguments(
         format!("--ulimit=fsize={file_size}:{file_size}"),
         format!("--ulimit=cpu={seconds}:{seconds}"),
         "--ulimit=core=0:0".to_owned(),
-        "--ulimit=nofile=256:256".to_owned(),
+        format!("--ulimit=nofile={OPEN_FILES}:{OPEN_FILES}"),
         // Podman's default may exceed its own limit. The limit above counts processes.
         "--ulimit=nproc=4096:4096".to_owned(),
         format!("--tmpfs=/tmp:rw,size={scratch},noexec,nosuid,nodev,mode=1777"),

@@ -1,11 +1,14 @@
-//! Watches the memory of a process and its descendants, where the kernel limits each process alone. What their sockets hold belongs to
-//! no process, so it is estimated from their number. Watches the number of files too, where a file system has a size only: an empty
-//! file has none, and takes memory of the kernel.
+//! Watches the memory of a process and its descendants, where the kernel limits each process alone. What their sockets and pipes hold
+//! belongs to no process, so it is estimated from their number. Watches the number of files too, where a file system has a size only:
+//! an empty file has none, and takes memory of the kernel.
 
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::job::ExitReason;
-use crate::options::SandboxLimits;
+use crate::options::{OPEN_FILES, SandboxLimits};
 
 /// A runaway allocates about a gigabyte a second, so the limit is exceeded only slightly.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -18,6 +21,9 @@ const SOCKET_BYTES: u64 = 208 << 10;
 
 /// The buffers of TCP grow, so what they hold is counted too. The kernel needs up to twice the memory for it.
 const TCP_OVERHEAD: u64 = 2;
+
+/// What a pipe can hold: its buffer has this size on most machines, and a program in the sandbox cannot change it.
+const PIPE_BYTES: u64 = 64 << 10;
 
 /// Where a program can create files.
 const SCRATCH: [&str; 2] = ["/tmp", "/dev/shm"];
@@ -39,7 +45,8 @@ pub async fn watch(ancestor: u32, limits: SandboxLimits) -> ExitReason {
 fn exceeded(ancestor: u32, limits: SandboxLimits) -> Option<ExitReason> {
     let family = family(ancestor);
     // Shared pages are counted once.
-    if family.iter().map(|pid| own(*pid)).sum::<u64>() + in_sockets(&family) > limits.memory {
+    let own_memory = family.iter().map(|pid| own(*pid)).sum::<u64>();
+    if own_memory + in_sockets(&family) + in_pipes(&family) > limits.memory {
         return Some(ExitReason::TooMuchMemory);
     }
     let files: u64 = SCRATCH.iter().map(|scratch| files_in(scratch, &family)).sum();
@@ -121,10 +128,47 @@ fn queued_bytes(table: &str) -> u64 {
     queues.map(|(sent, received)| number(sent) + number(received)).sum()
 }
 
+/// What the pipes that these processes have open can hold. A pipe that several have open counts once.
+fn in_pipes(family: &[u32]) -> u64 {
+    let (mut pipes, mut hidden) = (BTreeSet::new(), 0);
+    // A thread can have open files of its own.
+    for thread in family.iter().flat_map(|pid| threads(*pid)) {
+        match std::fs::read_dir(thread.join("fd")) {
+            Ok(files) => pipes.extend(files.flatten().filter_map(|file| pipe(&file.path()))),
+            // A program can hide what it has open, and its threads need not share it. A pipe keeps what it holds while one of its
+            // ends is open.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => hidden += OPEN_FILES,
+            // It has ended.
+            Err(_) => {}
+        }
+    }
+    (pipes.len() as u64 + hidden) * PIPE_BYTES
+}
+
+/// What identifies a pipe, with or without a name; `None` for another file. Does not wait for a file system on another machine.
+#[cfg(target_os = "linux")]
+fn pipe(open_file: &Path) -> Option<(u32, u32, u64)> {
+    use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
+
+    let about = statx(CWD, open_file, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::INO).ok()?;
+    let is_pipe = FileType::from_raw_mode(about.stx_mode.into()) == FileType::Fifo;
+    is_pipe.then_some((about.stx_dev_major, about.stx_dev_minor, about.stx_ino))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pipe(_open_file: &Path) -> Option<(u32, u32, u64)> {
+    None
+}
+
+/// The directories of the threads of a process.
+fn threads(pid: u32) -> impl Iterator<Item = PathBuf> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    threads.map(|thread| thread.path())
+}
+
 /// Every thread has a list of its child processes.
 fn children(pid: u32) -> Vec<u32> {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let lists = threads(pid).filter_map(|thread| std::fs::read_to_string(thread.join("children")).ok());
     lists
         .flat_map(|list| {
             list.split(' ').filter_map(|number| number.trim().parse().ok()).collect::<Vec<u32>>()

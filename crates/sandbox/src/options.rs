@@ -18,6 +18,9 @@ pub enum Runtime {
     Path(PathBuf),
 }
 
+/// Files, sockets and ends of pipes that a process may have open.
+pub(crate) const OPEN_FILES: u64 = 256;
+
 /// The limits of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SandboxLimits {

@@ -14,7 +14,7 @@ pub enum SyscallTable {
 /// The name of a call, its number on x86-64 and its number on AArch64.
 type Syscall = (&'static str, u32, u32);
 
-const DENIED: [Syscall; 50] = [
+const DENIED: [Syscall; 51] = [
     // Memory that belongs to no process.
     ("memfd_create", 319, 279),
     ("memfd_secret", 447, 447),
@@ -24,6 +24,8 @@ const DENIED: [Syscall; 50] = [
     ("semget", 64, 190),
     ("msgget", 68, 186),
     ("mq_open", 240, 180),
+    // A page that it puts into a pipe can keep two megabytes, also when the process has given them back.
+    ("vmsplice", 278, 75),
     ("add_key", 248, 217),
     ("request_key", 249, 218),
     ("keyctl", 250, 219),
@@ -74,6 +76,7 @@ const MMAP: Syscall = ("mmap", 9, 222);
 const SOCKET: Syscall = ("socket", 41, 198);
 const SOCKETPAIR: Syscall = ("socketpair", 53, 199);
 const SETSOCKOPT: Syscall = ("setsockopt", 54, 208);
+const FCNTL: Syscall = ("fcntl", 72, 25);
 
 /// `MAP_SHARED` with `MAP_ANONYMOUS`.
 const SHARED_ANONYMOUS: u32 = 0x01 | 0x20;
@@ -82,9 +85,12 @@ const SHARED_ANONYMOUS: u32 = 0x01 | 0x20;
 const FAMILIES: [u32; 4] = [1, 2, 10, 16];
 
 /// `SOL_SOCKET`, and its options `SO_SNDBUF`, `SO_RCVBUF`, `SO_SNDBUFFORCE` and `SO_RCVBUFFORCE`. The limit on memory counts a buffer
-/// of the usual size for each socket.
+/// of the usual size for each socket. The last is `SO_ZEROCOPY`, with which a socket keeps pages as `vmsplice` does.
 const OF_ALL_SOCKETS: u32 = 1;
-const BUFFER_SIZES: [u32; 4] = [7, 8, 32, 33];
+const SOCKET_OPTIONS: [u32; 5] = [7, 8, 32, 33, 60];
+
+/// `F_SETPIPE_SZ`. The limit on memory counts the usual size for each pipe.
+const SET_PIPE_SIZE: u32 = 1031;
 
 /// Numbers from here on are those of x32, another set of calls of the same processor.
 const X32: u32 = 0x4000_0000;
@@ -180,16 +186,24 @@ fn program(table: SyscallTable) -> Vec<Instruction> {
         result(REFUSE),
         result(ALLOW),
     ]);
-    let [send, receive, force_send, force_receive] = BUFFER_SIZES;
     program.extend([
-        jump(JUMP_EQUAL, table.number(SETSOCKOPT), 0, 9),
+        jump(JUMP_EQUAL, table.number(FCNTL), 0, 4),
         load(SECOND_ARGUMENT),
-        jump(JUMP_EQUAL, OF_ALL_SOCKETS, 0, 6),
+        jump(JUMP_EQUAL, SET_PIPE_SIZE, 0, 1),
+        result(REFUSE),
+        result(ALLOW),
+    ]);
+    let [send, receive, force_send, force_receive, zero_copy] = SOCKET_OPTIONS;
+    program.extend([
+        jump(JUMP_EQUAL, table.number(SETSOCKOPT), 0, 10),
+        load(SECOND_ARGUMENT),
+        jump(JUMP_EQUAL, OF_ALL_SOCKETS, 0, 7),
         load(THIRD_ARGUMENT),
-        jump(JUMP_EQUAL, send, 3, 0),
-        jump(JUMP_EQUAL, receive, 2, 0),
-        jump(JUMP_EQUAL, force_send, 1, 0),
-        jump(JUMP_EQUAL, force_receive, 0, 1),
+        jump(JUMP_EQUAL, send, 4, 0),
+        jump(JUMP_EQUAL, receive, 3, 0),
+        jump(JUMP_EQUAL, force_send, 2, 0),
+        jump(JUMP_EQUAL, force_receive, 1, 0),
+        jump(JUMP_EQUAL, zero_copy, 0, 1),
         result(REFUSE),
         result(ALLOW),
     ]);
@@ -268,7 +282,7 @@ mod tests {
             let program = program(table);
             let numbers: BTreeSet<u32> = DENIED.into_iter().map(|call| table.number(call)).collect();
             assert_eq!(numbers.len(), DENIED.len(), "{table:?}: two calls have one number");
-            for call in [MMAP, SOCKET, SOCKETPAIR, SETSOCKOPT] {
+            for call in [MMAP, SOCKET, SOCKETPAIR, SETSOCKOPT, FCNTL] {
                 assert!(!numbers.contains(&table.number(call)), "{table:?} {call:?}");
             }
             for call in DENIED {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hob_app::PullStep;
+use hob_models::PullStep;
 use parking_lot::Mutex;
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hob_config::ServerTlsConfig;
 use hob_net::tcp::TcpStream;
@@ -57,8 +57,18 @@ pub fn read_certificate(config: &ServerTlsConfig) -> Result<Option<ServerCertifi
 
 /// Reads the certificate again from time to time. Never ends by itself.
 pub(crate) async fn watch_certificate(certificate: Arc<ServerCertificate>) {
-    let mut last_problem: Option<String> = None;
+    let (mut last_problem, mut last_refusal) = (None::<String>, None);
     loop {
+        let refusal = certificate.refused_at(SystemTime::now());
+        if let Some(refusal) = refusal
+            && last_refusal != Some(refusal)
+        {
+            tracing::warn!(
+                "the certificate of [server.tls] {refusal}, so clients refuse it. Renew its files; Hob reads \
+                 them again"
+            );
+        }
+        last_refusal = refusal;
         tokio::time::sleep(CERTIFICATE_POLL).await;
         let read = Arc::clone(&certificate);
         let problem = match tokio::task::spawn_blocking(move || read.refresh()).await {

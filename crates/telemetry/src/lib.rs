@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `inference` | one call to one engine |
 //! | `recorded_engine` | wraps an engine, and records every call |
+//! | `charged_engine` | charges what a run causes beside its own engine to the key of the run |
 //! | `inference_in_progress` | a call while it runs: counts, settles, records |
 //! | `recorder` | where calls are recorded: database, metrics, traces, energy |
 //! | `service` | opens the database, and reports on the records |
@@ -24,6 +25,7 @@
 
 mod call_page;
 mod call_record;
+mod charged_engine;
 pub mod energy;
 mod entry;
 mod export;
@@ -50,6 +52,7 @@ mod writer;
 
 pub use call_page::{CallCursor, CallPage, CallQuery, MAX_CALL_PAGE};
 pub use call_record::{CallOutcome, CallRecord};
+pub use charged_engine::{ChargedEngine, charging};
 pub use energy::EnergyMeters;
 pub use export::CallExport;
 pub use figures::{

@@ -15,11 +15,19 @@ pub struct TestCertificate {
 
 impl TestCertificate {
     pub fn generate() -> Self {
+        Self::valid_until(b"40960101000000Z")
+    }
+
+    pub fn expired() -> Self {
+        Self::valid_until(b"20000101000000Z")
+    }
+
+    fn valid_until(end: &[u8]) -> Self {
         let random = SystemRandom::new();
         let algorithm = &ECDSA_P256_SHA256_ASN1_SIGNING;
         let key = EcdsaKeyPair::generate_pkcs8(algorithm, &random).expect("a new key");
         let pair = EcdsaKeyPair::from_pkcs8(algorithm, key.as_ref(), &random).expect("the same key");
-        let content = content(pair.public_key().as_ref());
+        let content = content(pair.public_key().as_ref(), end);
         let signature = pair.sign(&random, &content).expect("a signature");
         let certificate = sequence(&[&content, &signature_algorithm(), &bits(signature.as_ref())]);
         TestCertificate {
@@ -61,12 +69,11 @@ const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 0x11];
 
 /// The part of the certificate that is signed.
-fn content(public_key: &[u8]) -> Vec<u8> {
+fn content(public_key: &[u8], end: &[u8]) -> Vec<u8> {
     let name =
         value(SET, &[&sequence(&[&value(OBJECT, &[COMMON_NAME]), &value(UTF8_STRING, &[b"Hob tests"])])]);
     let name = sequence(&[&name]);
-    let validity =
-        sequence(&[&value(UTC_TIME, &[b"750101000000Z"]), &value(GENERALIZED_TIME, &[b"40960101000000Z"])]);
+    let validity = sequence(&[&value(UTC_TIME, &[b"750101000000Z"]), &value(GENERALIZED_TIME, &[end])]);
     let key_algorithm = sequence(&[&value(OBJECT, &[EC_PUBLIC_KEY]), &value(OBJECT, &[P256])]);
     let names = sequence(&[&value(DNS_NAME, &[b"localhost"]), &value(IP_ADDRESS, &[&[127, 0, 0, 1]])]);
     let extension = sequence(&[&value(OBJECT, &[SUBJECT_ALT_NAME]), &value(OCTET_STRING, &[&names])]);

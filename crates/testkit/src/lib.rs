@@ -19,6 +19,8 @@ mod free_port;
 mod gateway;
 pub mod gguf;
 mod imap_server;
+#[cfg(unix)]
+mod lasting_models;
 mod llama_server;
 #[cfg(unix)]
 pub mod old_database;
@@ -54,6 +56,8 @@ pub use faulty_proxy::{ConnectionFault, FaultyProxy};
 pub use free_port::free_port;
 pub use gateway::{Gateway, GatewayScript};
 pub use imap_server::{ImapFault, ImapScript, ImapServer, MAIL_PASSWORD, MAIL_USER};
+#[cfg(unix)]
+pub use lasting_models::link_test_model;
 pub use llama_server::{LlamaServer, part};
 #[cfg(unix)]
 pub use outside::{Namespace, Outside};

@@ -33,15 +33,21 @@ async fn a_result_has_the_id_of_its_call() {
 }
 
 #[tokio::test]
-async fn broken_arguments_are_not_part_of_the_next_request() {
-    for broken in [r#"{"text":"hal"#, "{\"text\":\"line\nbreak\"}", "[1]"] {
+async fn broken_arguments_are_mended_in_the_next_request_or_left_out() {
+    for (broken, replayed) in [
+        (r#"{"text":"hal"#, "{}"),
+        ("[1]", "{}"),
+        ("{\"text\":\"line\nbreak\"}", r#"{"text":"line\u000abreak"}"#),
+        (r#"{"text":"half \ud83d"}"#, r#"{"text":"half \ufffd"}"#),
+        (r#"{"text":1e400}"#, r#"{"text":"1e400"}"#),
+    ] {
         let turns = [calls("", &[call("c1", "echo", broken)]), says(&["Sorry."])];
         let test = TestRun::new(script(turns), &[tool("echo")]);
         let done = test.run("orchestrator", &asking("go")).await.unwrap();
         assert!(!done.tool_results[0].success, "{broken}");
         // Engines refuse a history with arguments that are no JSON object.
         let asked = test.engine.requests().pop().unwrap().messages;
-        assert_eq!(asked[1].tool_calls, [call("c1", "echo", "{}")]);
+        assert_eq!(asked[1].tool_calls, [call("c1", "echo", replayed)]);
         assert_eq!(asked[2].content.text(), done.tool_results[0].content);
     }
 }

@@ -15,11 +15,12 @@ mod set;
 use std::path::Path;
 use std::sync::Arc;
 
+use hob_app::Databases;
 use hob_app::startup::memory::{MemoryWiring, open_memory};
-use hob_app::{Databases, FirstRun};
 use hob_config::Config;
 use hob_core::CollectionName;
 use hob_memory::{IndexRequest, MemoryBackend, MemoryService};
+use hob_models::FirstRun;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
+use hob_core::caller_policy::admit_question;
 use hob_core::{
     Agent, AgentOutcome, AnswerSource, AnswerWarning, Answered, Ask, AskError, Caller, Collector, Delta,
     DeltaStream, EngineError, GenerateRequest, GenerationStream, ModelReason, ReplyMode, RunningRequest,
@@ -12,15 +13,14 @@ use hob_core::{
 };
 
 use super::AskService;
-use super::charged_engine::charging;
 use super::run_context::Asked;
 use crate::ask::agent_or_engine::{AnswerPath, answer_path};
-use crate::ask::caller_policy::admit;
-use crate::ask::engine_for_request::RequestTarget;
-use crate::ask::key_admission::{Admitted, CountedStream};
+use crate::ask::answer_route::AnswerRoute;
+use crate::ask::key_admission::{Admitted, Begun, counted};
 use crate::ask::memory_context::Recalled;
 use hob_engines::with_soft_limit;
-use hob_telemetry::trace::{Span, TracedStream, end_with, request_span, under};
+use hob_telemetry::charging;
+use hob_telemetry::trace::{Span, TracedStream, end_with};
 
 /// An answer in progress.
 pub struct AnswerStream {
@@ -41,13 +41,22 @@ pub struct AnswerStream {
 impl AnswerStream {
     /// The same, as a request that runs until its end.
     pub(super) fn counted(self, running: Option<RunningRequest>) -> Self {
-        AnswerStream { deltas: CountedStream::wrap(self.deltas, running), ..self }
+        AnswerStream { deltas: counted(self.deltas, running), ..self }
     }
+}
+
+/// A request that is ready to be asked.
+struct PreparedAnswer {
+    route: AnswerRoute,
+    path: AnswerPath<Arc<dyn Agent>>,
+    ignored: Vec<AnswerWarning>,
+    sources: Vec<AnswerSource>,
+    first_results: Vec<ToolResult>,
 }
 
 /// The complete answer with what it reports.
 pub(super) fn answered(
-    mut route: RequestTarget,
+    mut route: AnswerRoute,
     outcome: Result<AgentOutcome, AskError>,
     ignored: Vec<AnswerWarning>,
     span: &mut Span,
@@ -57,15 +66,14 @@ pub(super) fn answered(
     }
     let AgentOutcome { mut generation, turns, tool_results } = outcome?;
     let notes = route.into_notes(span);
-    generation.warnings.extend(notes.warnings);
-    generation.warnings.extend(ignored);
+    generation.warnings.extend(notes.warning.into_iter().chain(notes.ignored).chain(ignored));
     let sources = Vec::new();
     Ok(Answered { engine: notes.engine, generation, turns, tool_results, reason: notes.reason, sources })
 }
 
 /// The streamed answer with what it reports. `model` is the requested one.
 pub(super) fn streaming(
-    mut route: RequestTarget,
+    mut route: AnswerRoute,
     begun: Result<GenerationStream, AskError>,
     model: String,
     ignored: Vec<AnswerWarning>,
@@ -80,8 +88,7 @@ pub(super) fn streaming(
         (begun, None) => begun?,
     };
     let notes = route.into_notes(span);
-    warnings.extend(notes.warnings);
-    warnings.extend(ignored);
+    warnings.extend(notes.warning.into_iter().chain(notes.ignored).chain(ignored));
     let model = notes.model.unwrap_or(model);
     Ok(AnswerStream {
         engine: notes.engine,
@@ -112,13 +119,21 @@ pub(super) fn traced(
 impl AskService {
     /// The complete answer, and the steps of the agent.
     pub async fn complete(&self, request: GenerateRequest, caller: &Caller) -> Result<Answered, AskError> {
-        let mut span = request_span(&self.recorder.tracer, caller, &request.model);
-        let outcome = match self.admitted(under(caller, &span)).await {
-            Ok(Admitted { caller, running: _running }) => self.answer(request, &caller, &mut span).await,
-            Err(error) => Err(error),
-        };
+        let Begun { caller, running: _running, mut span } = self.begin(caller, &request.model).await?;
+        let outcome = self.answer(request, &caller, &mut span).await;
         end_with(&mut span, &outcome);
         outcome
+    }
+
+    /// Applies the rights of the caller, and downloads the images that the owner named by URL. The warnings name what was dropped.
+    pub(super) async fn admit(
+        &self,
+        request: &mut GenerateRequest,
+        caller: &Caller,
+    ) -> Result<Vec<AnswerWarning>, AskError> {
+        let warnings = admit_question(request, caller.role)?;
+        self.images.fetch_all(request).await?;
+        Ok(warnings)
     }
 
     async fn answer(
@@ -127,23 +142,35 @@ impl AskService {
         caller: &Caller,
         span: &mut Span,
     ) -> Result<Answered, AskError> {
-        let mut ignored = admit(&mut request, caller, &self.images).await?;
-        let (wish, alias) = self.wish(&mut request, &caller.agent).await?;
-        let route = self.route(&mut request, caller).await?.after_alias(alias);
-        self.documents.place_all(&mut request, route.engine()).await?;
-        let path = answer_path(&request, ReplyMode::Complete, wish);
-        let Recalled { sources, warning } = self.recalled(&mut request, caller, path.agent()).await;
-        ignored.extend(warning);
-        let mut tool_results = self.first_results(&mut request, caller).await?;
+        let prepared = self.prepare(&mut request, ReplyMode::Complete, caller).await?;
+        let PreparedAnswer { route, path, ignored, sources, first_results: mut tool_results } = prepared;
         let outcome = self.answer_by(&route, &request, path, caller, span).await;
         let answered = answered(route, outcome, ignored, span)?;
         tool_results.extend(answered.tool_results);
         Ok(Answered { sources, tool_results, ..answered })
     }
 
+    /// What comes before the question is asked: the rights of the caller, the model and its engine, and what Hob adds to the request.
+    async fn prepare(
+        &self,
+        request: &mut GenerateRequest,
+        mode: ReplyMode,
+        caller: &Caller,
+    ) -> Result<PreparedAnswer, AskError> {
+        let mut ignored = self.admit(request, caller).await?;
+        let (wish, alias) = self.wish(request, &caller.agent).await?;
+        let route = self.route(request, caller).await?.after_alias(alias);
+        self.documents.place_all(request, route.engine()).await?;
+        let path = answer_path(request, mode, wish);
+        let Recalled { sources, warning } = self.recalled(request, caller, path.agent()).await;
+        ignored.extend(warning);
+        let first_results = self.first_results(request, caller).await?;
+        Ok(PreparedAnswer { route, path, ignored, sources, first_results })
+    }
+
     async fn answer_by(
         &self,
-        route: &RequestTarget,
+        route: &AnswerRoute,
         request: &GenerateRequest,
         path: AnswerPath<Arc<dyn Agent>>,
         caller: &Caller,
@@ -167,15 +194,9 @@ impl AskService {
     /// The answer as a stream. Returns with the first piece, so that a failure before it is an error and not a
     /// broken stream.
     pub async fn stream(&self, request: GenerateRequest, caller: &Caller) -> Result<AnswerStream, AskError> {
-        let mut span = request_span(&self.recorder.tracer, caller, &request.model);
-        let begun = match self.admitted(under(caller, &span)).await {
-            Ok(Admitted { caller, running }) => {
-                let begun = self.begin_stream(request, &caller, &mut span).await;
-                begun.map(|begun| begun.counted(running))
-            }
-            Err(error) => Err(error),
-        };
-        traced(begun, span)
+        let Begun { caller, running, mut span } = self.begin(caller, &request.model).await?;
+        let begun = self.begin_stream(request, &caller, &mut span).await;
+        traced(begun.map(|begun| begun.counted(running)), span)
     }
 
     async fn begin_stream(
@@ -184,15 +205,9 @@ impl AskService {
         caller: &Caller,
         span: &mut Span,
     ) -> Result<AnswerStream, AskError> {
-        let mut ignored = admit(&mut request, caller, &self.images).await?;
-        let (wish, alias) = self.wish(&mut request, &caller.agent).await?;
-        let route = self.route(&mut request, caller).await?.after_alias(alias);
-        self.documents.place_all(&mut request, route.engine()).await?;
+        let prepared = self.prepare(&mut request, ReplyMode::Streamed, caller).await?;
+        let PreparedAnswer { route, path, ignored, sources, first_results } = prepared;
         let model = request.model.clone();
-        let path = answer_path(&request, ReplyMode::Streamed, wish);
-        let Recalled { sources, warning } = self.recalled(&mut request, caller, path.agent()).await;
-        ignored.extend(warning);
-        let first_results = self.first_results(&mut request, caller).await?;
         let begun = self.first_piece(&route, request, path, caller, span).await;
         Ok(AnswerStream { sources, first_results, ..streaming(route, begun, model, ignored, span)? })
     }
@@ -200,7 +215,7 @@ impl AskService {
     /// A stream whose first piece has arrived.
     async fn first_piece(
         &self,
-        route: &RequestTarget,
+        route: &AnswerRoute,
         request: GenerateRequest,
         path: AnswerPath<Arc<dyn Agent>>,
         caller: &Caller,

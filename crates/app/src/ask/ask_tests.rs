@@ -72,7 +72,7 @@ async fn the_agent_answers_complete_requests_without_the_callers_tools() {
 async fn configured_defaults_apply_to_values_that_the_caller_omits() {
     let (system, engine) = system(ScriptedEngine::saying(&["yes"]), Some(Arc::new(Butler)));
     let defaults = AnswerDefaults { temperature: hob_core::Temperature::new(0.2).ok(), max_tokens: None };
-    let system = system.with_defaults(defaults);
+    let system = AskService { defaults, ..system };
     // With an agent, and directly.
     system.complete(asking("m"), &caller()).await.unwrap();
     system.stream(asking("m"), &caller()).await.unwrap();
@@ -154,13 +154,29 @@ async fn texts_are_embedded_by_the_default_embedder_or_the_named_model() {
     assert!(matches!(error, AskError::Engine(EngineError::ModelNotFound { .. })), "{error}");
 }
 
+#[tokio::test]
+async fn an_alias_of_a_missing_model_is_named_for_embeddings_and_reranking() {
+    let (system, _engine) = system(ScriptedEngine::saying(&["hi"]), None);
+    let aliases = [("bge".to_owned(), "gone".to_owned())].into();
+    let system = system.with_aliases(ModelAliases::new(&aliases));
+    let embed =
+        EmbedRequest { model: "bge".into(), inputs: vec!["a".to_owned()].into(), ..EmbedRequest::default() };
+    let rerank =
+        hob_core::RerankRequest { model: "bge".into(), query: "q".into(), documents: vec!["a".into()] };
+    let (embedded, reranked) =
+        (system.embed(embed, &caller()).await.err(), system.rerank(rerank, &caller()).await.err());
+    for error in [embedded, reranked] {
+        assert!(matches!(error, Some(AskError::NoAliasTarget { .. })), "{error:?}");
+    }
+}
+
 #[cfg(feature = "embedded")]
 #[tokio::test]
 async fn reranking_without_the_default_embedding_model_says_how_to_get_it() {
     let home = tempfile::tempdir().unwrap();
     let (system, engine) = system(ScriptedEngine::saying(&["hi"]), None);
     let engine: Arc<dyn Engine> = engine;
-    let embedder = crate::embedder(&hob_config::Config::default(), home.path(), &engine);
+    let embedder = crate::startup::embedder::embedder(&hob_config::Config::default(), home.path(), &engine);
     let request =
         hob_core::RerankRequest { model: "default".into(), query: "q".into(), documents: vec!["a".into()] };
     let error = system.with_embedder(embedder).rerank(request, &caller()).await.unwrap_err();

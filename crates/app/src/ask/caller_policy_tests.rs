@@ -1,22 +1,24 @@
+//! The rights of callers, through the service.
+
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use hob_agents::ToolSet;
 use hob_agents::builtin::WebFetchOptions;
+use hob_agents::{ImageFetcher, ToolSet};
 use hob_core::{
-    CallerRole, EmbedRequest, EngineError, EventBus, Image, Message, Permit, RequestSource, Role,
+    AnswerWarning, AskError, Caller, CallerRole, Content, ContentPart, EmbedRequest, Engine, EngineError,
+    EventBus, GenerateRequest, Image, Message, Permit, RequestSource, Role,
 };
+use hob_engines::fallback::Fallback;
+use hob_engines::pool::EnginePool;
 use hob_memory::Embedder;
 use hob_net::egress::AddressPolicy;
 use hob_telemetry::NoInferenceLog;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::json;
 
-use super::*;
 use crate::ask::{AskService, AskServiceParts};
-use hob_engines::fallback::Fallback;
-use hob_engines::pool::EnginePool;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n and so on";
 
@@ -76,14 +78,11 @@ fn ignored(warnings: &[AnswerWarning]) -> Vec<String> {
 }
 
 fn showing(url: &str) -> GenerateRequest {
-    with_part(ContentPart::Image(Image { url: url.into(), detail: None }))
-}
-
-fn with_part(part: ContentPart) -> GenerateRequest {
+    let image = ContentPart::Image(Image { url: url.into(), detail: None });
     let mut request = asking("m");
     request
         .messages
-        .push(Message::new(Role::User, Content::Parts(vec![ContentPart::Text("look".into()), part])));
+        .push(Message::new(Role::User, Content::Parts(vec![ContentPart::Text("look".into()), image])));
     request
 }
 
@@ -146,22 +145,6 @@ mod hostile {
     use super::*;
 
     #[tokio::test]
-    async fn thousands_of_unknown_fields_are_not_all_named() {
-        let mut request = asking("m");
-        for number in 0..5_000 {
-            request.extra.insert(format!("{number}\r\nset-cookie: x{}", "y".repeat(200)), json!(1));
-        }
-        let (system, _engine) = local_service();
-        let warnings = system.complete(request, &stranger()).await.unwrap().generation.warnings;
-        assert_eq!(warnings.len(), MAX_NAMED + 1);
-        assert_eq!(warnings[MAX_NAMED].text(), "ignored=4984 more");
-        for warning in &warnings[..MAX_NAMED] {
-            let text = warning.text();
-            assert!(text.len() <= "ignored=".len() + MAX_NAME && !text.contains(['\r', '\n']), "{text}");
-        }
-    }
-
-    #[tokio::test]
     async fn only_the_owner_may_send_image_urls() {
         let (system, engine) = local_service();
         for role in [CallerRole::Stranger, CallerRole::ChannelSender] {
@@ -200,51 +183,6 @@ mod hostile {
             assert!(refused.to_string().contains(expected), "{url}: {refused}");
         }
         assert_eq!(engine.requests(), []);
-    }
-
-    #[tokio::test]
-    async fn a_stranger_may_send_content_but_no_urls() {
-        let (system, engine) = local_service();
-        let ask = |part: Value, role: CallerRole| {
-            let system = &system;
-            async move { system.complete(with_part(ContentPart::Other(part)), &caller(role)).await }
-        };
-        for (part, field) in [
-            (
-                json!({ "type": "video_url", "video_url": { "url": "http://10.0.0.1/x.mp4" } }),
-                "video_url.url",
-            ),
-            (json!({ "type": "video_url", "video_url": { "url": "file:///x" } }), "video_url.url"),
-            (json!({ "type": "video_url", "video_url": "http://10.0.0.1/x.mp4" }), "video_url"),
-            (json!({ "type": "file", "file": { "file_id": "file-1" } }), "file.file_id"),
-            (json!({ "type": "file", "file": { "file_data": "https://example.org" } }), "file.file_data"),
-            (
-                json!({ "type": "input_audio", "input_audio": { "data": "http://10.0.0.1" } }),
-                "input_audio.data",
-            ),
-            (
-                json!({ "type": "input_audio", "input_audio": { "data": "AAAA" }, "url": "http://10.0.0.1" }),
-                "url",
-            ),
-            (json!({ "type": "image_embeds", "image_embeds": "AAAA" }), "type"),
-            (json!({}), "type"),
-        ] {
-            let refused = ask(part.clone(), CallerRole::Stranger).await.unwrap_err();
-            assert_eq!(param(&refused), format!("messages[1].content[1].{field}"), "{part}");
-        }
-        for part in [
-            json!({ "type": "video_url", "video_url": { "url": "data:video/mp4;base64,AAAA" } }),
-            json!({ "type": "file", "file": { "file_data": "data:application/pdf;base64,AA", "filename": "a: b.pdf" } }),
-            json!({ "type": "input_audio", "input_audio": { "data": "//uQ", "format": "mp3" } }),
-        ] {
-            ask(part, CallerRole::Stranger).await.unwrap();
-        }
-        let by_address = json!({ "type": "video_url", "video_url": { "url": "https://example.org/x.mp4" } });
-        ask(by_address, CallerRole::Owner).await.unwrap();
-        let of_the_engine = json!({ "type": "video_url", "video_url": { "url": "file:///x.mp4" } });
-        let refused = ask(of_the_engine, CallerRole::Owner).await.unwrap_err();
-        assert_eq!(param(&refused), "messages[1].content[1].video_url");
-        assert_eq!(engine.requests().len(), 4);
     }
 
     #[tokio::test]
@@ -361,7 +299,7 @@ async fn fetching_from(
         ..WebFetchOptions::default()
     };
     let (system, engine) = local_service();
-    (system.with_images(ImageFetcher::new(options)), engine, server)
+    (AskService { images: ImageFetcher::new(options), ..system }, engine, server)
 }
 
 #[tokio::test]

@@ -1,25 +1,23 @@
 //! Text completion: the path of a request with texts to continue.
 
+use hob_core::caller_policy::admit_text;
 use hob_core::{
     AgentOutcome, Answered, AskError, Caller, CompletionRequest, GenerateRequest, GenerationStream,
 };
 use hob_engines::text_completion::{TextRequest, complete_texts, stream_texts};
-use hob_telemetry::trace::{Span, end_with, request_span, under};
+use hob_telemetry::trace::{Span, end_with};
 
 use super::AskService;
 use super::answer::{AnswerStream, answered, streaming, traced, with_first_piece};
-use crate::ask::caller_policy::admit_text;
-use crate::ask::engine_for_request::RequestTarget;
-use crate::ask::key_admission::Admitted;
+use crate::ask::answer_route::AnswerRoute;
+use crate::ask::key_admission::Begun;
 
 impl AskService {
     /// The whole continuations, those of the first text first.
     pub async fn complete_text(&self, request: TextRequest, caller: &Caller) -> Result<Answered, AskError> {
-        let mut span = request_span(&self.recorder.tracer, caller, &request.request.model);
-        let outcome = match self.admitted(under(caller, &span)).await {
-            Ok(Admitted { caller, running: _running }) => self.continued(request, &caller, &mut span).await,
-            Err(error) => Err(error),
-        };
+        let Begun { caller, running: _running, mut span } =
+            self.begin(caller, &request.request.model).await?;
+        let outcome = self.continued(request, &caller, &mut span).await;
         end_with(&mut span, &outcome);
         outcome
     }
@@ -38,15 +36,9 @@ impl AskService {
 
     /// The continuations as they come, each under the number of its answer. Returns once the first piece is there.
     pub async fn stream_text(&self, request: TextRequest, caller: &Caller) -> Result<AnswerStream, AskError> {
-        let mut span = request_span(&self.recorder.tracer, caller, &request.request.model);
-        let begun = match self.admitted(under(caller, &span)).await {
-            Ok(Admitted { caller, running }) => {
-                let begun = self.begin_text_stream(request, &caller, &mut span).await;
-                begun.map(|begun| begun.counted(running))
-            }
-            Err(error) => Err(error),
-        };
-        traced(begun, span)
+        let Begun { caller, running, mut span } = self.begin(caller, &request.request.model).await?;
+        let begun = self.begin_text_stream(request, &caller, &mut span).await;
+        traced(begun.map(|begun| begun.counted(running)), span)
     }
 
     async fn begin_text_stream(
@@ -63,11 +55,7 @@ impl AskService {
     }
 
     /// The engine and the model, chosen for the first text.
-    async fn route_text(
-        &self,
-        request: &mut TextRequest,
-        caller: &Caller,
-    ) -> Result<RequestTarget, AskError> {
+    async fn route_text(&self, request: &mut TextRequest, caller: &Caller) -> Result<AnswerRoute, AskError> {
         let first = request.prompts.first().cloned().unwrap_or_default();
         let sample = CompletionRequest { prompt: first, ..request.request.clone() };
         let mut question: GenerateRequest = sample.as_question().unwrap_or_else(|| sample.settings());
@@ -83,7 +71,7 @@ impl AskService {
 
     async fn continue_all(
         &self,
-        route: &RequestTarget,
+        route: &AnswerRoute,
         request: TextRequest,
         caller: &Caller,
     ) -> Result<AgentOutcome, AskError> {
@@ -94,7 +82,7 @@ impl AskService {
 
     async fn stream_all(
         &self,
-        route: &RequestTarget,
+        route: &AnswerRoute,
         request: TextRequest,
         caller: &Caller,
     ) -> Result<GenerationStream, AskError> {

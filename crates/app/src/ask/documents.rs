@@ -1,49 +1,23 @@
 //! Files in the messages of a request. Hob fetches those that are named by address, by the same guarded way as pictures, and gives
 //! their text to engines that read no files. The text is marked as that of a file, because its author need not be the caller.
 
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use hob_agents::FileFetcher;
 use hob_agents::builtin::WebFetchOptions;
-use hob_agents::builtin::web_fetch::{FetchedPage, Fetcher, Redirects};
 use hob_core::message::file_text;
 use hob_core::{AskError, Content, ContentPart, GenerateRequest};
 use hob_engines::hints::reads_files;
-use hob_memory::read::SourceFile;
-use hob_memory::read::child_process::read_pdf;
-use hob_memory::{ReadError, ReadLimits, ReaderProcess};
+use hob_memory::{AttachmentReader, MAX_ATTACHMENT_BYTES, ReaderProcess};
 use serde_json::{Value, json};
 
 /// Files of one request.
 const MAX_FILES: usize = 16;
 
-/// Bytes of a file.
-const MAX_FILE_BYTES: usize = 32 << 20;
-
-/// Text of a file: more than any model reads.
-const MAX_TEXT_BYTES: usize = 8 << 20;
-
-/// Text of a file that a page attaches to a question.
-const MAX_READ_BYTES: usize = 1 << 20;
-
-const MAX_PAGES: usize = 1_000;
-
-/// The time for a file, redirects included.
-const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The text of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileText {
-    pub text: String,
-    /// Whether the file has more.
-    pub is_cut: bool,
-}
-
 /// Fetches and reads files. Whether a caller may name addresses is decided before.
 pub struct DocumentReader {
-    fetcher: Fetcher,
-    limits: ReadLimits,
+    fetcher: FileFetcher,
+    reader: AttachmentReader,
 }
 
 impl Default for DocumentReader {
@@ -56,30 +30,20 @@ impl Default for DocumentReader {
 impl DocumentReader {
     /// Fetches from where `options` allow, and reads in the process `reader`.
     pub fn new(options: WebFetchOptions, reader: Option<ReaderProcess>) -> Self {
-        let options =
-            WebFetchOptions { timeout: TIMEOUT, max_bytes: MAX_FILE_BYTES, accept: "*/*", ..options };
-        DocumentReader {
-            fetcher: Fetcher::new(options),
-            limits: ReadLimits {
-                file_bytes: MAX_FILE_BYTES as u64,
-                text_bytes: MAX_TEXT_BYTES,
-                pages: MAX_PAGES,
-                reader_process: reader,
-                ..ReadLimits::default()
-            },
-        }
+        let fetcher = FileFetcher::new(options, MAX_ATTACHMENT_BYTES);
+        DocumentReader { fetcher, reader: AttachmentReader::new(reader) }
     }
 
-    /// The text of a file that a caller sent. Blocks.
-    pub fn read(&self, name: &str, bytes: Vec<u8>) -> Result<FileText, ReadError> {
-        read_file(&self.limits, name, bytes)
+    /// Reads files that callers send.
+    pub fn reader(&self) -> &AttachmentReader {
+        &self.reader
     }
 
-    /// The same, for a message on a channel.
+    /// The text of a file in a message on a channel.
     pub(super) async fn text_of(&self, name: &str, bytes: Vec<u8>) -> Result<String, AskError> {
         let refused = |reason: String| AskError::Attachment { param: name.to_owned(), reason };
-        let (limits, owned_name) = (self.limits.clone(), name.to_owned());
-        match tokio::task::spawn_blocking(move || read_file(&limits, &owned_name, bytes)).await {
+        let (reader, owned_name) = (self.reader.clone(), name.to_owned());
+        match tokio::task::spawn_blocking(move || reader.read(&owned_name, bytes)).await {
             Ok(Ok(file)) if file.text.trim().is_empty() => Err(refused("it has no text".to_owned())),
             Ok(Ok(file)) => Ok(file.text),
             Ok(Err(error)) => Err(refused(error.to_string())),
@@ -116,7 +80,7 @@ impl DocumentReader {
                 // The engine says what is wrong with it.
                 None => return Ok(None),
             },
-            (None, Some(address)) => (self.fetch(address).await?, true),
+            (None, Some(address)) => (self.fetcher.fetch(address).await?, true),
             (None, None) => return Ok(None),
         };
         if !bytes.starts_with(b"%PDF-") {
@@ -131,43 +95,16 @@ impl DocumentReader {
             let file = || json!({ "type": "file", "file": { "filename": name, "file_data": data() } });
             return Ok(is_fetched.then(|| ContentPart::Other(file())));
         }
-        let limits = self.limits.clone();
-        let read = tokio::task::spawn_blocking(move || read_pdf(&bytes, &limits)).await;
-        let document = match read {
-            Ok(document) => document.map_err(|error| format!("the PDF cannot be read: {error}"))?,
-            Err(_) => return Err("the PDF cannot be read".to_owned()),
-        };
-        let text: Vec<&str> = document.blocks.iter().map(|block| block.text.as_str()).collect();
-        if text.iter().all(|text| text.trim().is_empty()) {
-            return Err("the PDF has no text; send its pages as images".to_owned());
-        }
-        Ok(Some(ContentPart::Text(file_text(name, &text.join("\n")))))
-    }
-
-    async fn fetch(&self, address: &str) -> Result<Vec<u8>, String> {
-        let page = self.fetcher.fetch(address, Redirects::Anywhere).await;
-        let page = page.map_err(|error| format!("the file cannot be fetched: {error}"))?;
-        let FetchedPage { body, is_cut, .. } = page;
-        match is_cut {
-            true => Err(format!("the file is larger than {} MiB", MAX_FILE_BYTES >> 20)),
-            false => Ok(body),
+        let reader = self.reader.clone();
+        match tokio::task::spawn_blocking(move || reader.pdf_text(&bytes)).await {
+            Ok(Ok(text)) if text.trim().is_empty() => {
+                Err("the PDF has no text; send its pages as images".to_owned())
+            }
+            Ok(Ok(text)) => Ok(Some(ContentPart::Text(file_text(name, &text)))),
+            Ok(Err(error)) => Err(format!("the PDF cannot be read: {error}")),
+            Err(_) => Err("the PDF cannot be read".to_owned()),
         }
     }
-}
-
-fn read_file(limits: &ReadLimits, name: &str, bytes: Vec<u8>) -> Result<FileText, ReadError> {
-    let (size, limit) = (bytes.len() as u64, limits.file_bytes);
-    if size > limit {
-        return Err(ReadError::TooLarge { bytes: size, limit });
-    }
-    let document = SourceFile::received(name, bytes).document(limits)?;
-    let blocks: Vec<&str> = document.blocks.iter().map(|block| block.text.as_str()).collect();
-    let mut text = blocks.join("\n");
-    let is_cut = text.len() > MAX_READ_BYTES;
-    if is_cut {
-        text.truncate(text.floor_char_boundary(MAX_READ_BYTES));
-    }
-    Ok(FileText { text, is_cut })
 }
 
 /// The content of a file: a `data:` URL, or base64 alone.

@@ -1,44 +1,51 @@
-//! Texts as vectors.
+//! Texts as vectors, and the engine that makes them.
 
+use std::sync::Arc;
+
+use hob_core::model::DEFAULT_MODEL;
 use hob_core::{AskError, Caller, EmbedRequest, Embeddings, Engine};
+use hob_telemetry::trace::end_with;
 
 use super::AskService;
-use crate::ask::caller_policy::check_engine;
-use crate::ask::key_admission::Admitted;
-use crate::ask::model_aliases::explain_missing;
+use crate::ask::key_admission::Begun;
+use crate::ask::resolve_model::missing_model;
 use crate::startup::embedder;
-use hob_core::model::DEFAULT_MODEL;
-use hob_telemetry::trace::{end_with, request_span, under};
 
 impl AskService {
     /// Texts as vectors. `default`, and the name of the configured embedding model, mean the configured embedder; any other name
     /// is a model of the engine.
     pub async fn embed(&self, request: EmbedRequest, caller: &Caller) -> Result<Embeddings, AskError> {
-        let mut span = request_span(&self.recorder.tracer, caller, &request.model);
-        let embeddings = match self.admitted(under(caller, &span)).await {
-            Ok(Admitted { caller, running: _running }) => self.vectors(request, &caller).await,
-            Err(error) => Err(error),
-        };
+        let Begun { caller, running: _running, mut span } = self.begin(caller, &request.model).await?;
+        let embeddings = self.vectors(request, &caller).await;
         end_with(&mut span, &embeddings);
         embeddings
     }
 
     async fn vectors(&self, mut request: EmbedRequest, caller: &Caller) -> Result<Embeddings, AskError> {
-        // The answer names the model that made the vectors.
-        let alias = self.aliases.apply(&mut request.model);
-        let embedder = match &self.embedder {
-            None if request.model == DEFAULT_MODEL => return Err(embedder::not_configured().into()),
-            Some(embedder) if request.model == DEFAULT_MODEL || request.model == embedder.model => embedder,
+        let engine = self.vector_engine(&mut request.model, caller).await?;
+        let engine = self.recorded_on(&engine, caller);
+        Ok(engine.embed(&request).await.map_err(embedder::explain)?)
+    }
+
+    /// The engine that makes vectors with a model. `model` becomes its name there, which the answer names.
+    pub(super) async fn vector_engine(
+        &self,
+        model: &mut String,
+        caller: &Caller,
+    ) -> Result<Arc<dyn Engine>, AskError> {
+        let alias = self.aliases.apply(model);
+        let engine = match &self.embedder {
+            None if *model == DEFAULT_MODEL => return Err(embedder::not_configured().into()),
+            Some(embedder) if *model == DEFAULT_MODEL || *model == embedder.model => {
+                model.clone_from(&embedder.model);
+                Arc::clone(&embedder.engine)
+            }
             _ => {
-                let found = self.pool.engine_of(&request.model).await;
-                let engine = found.map_err(|error| explain_missing(error.into(), alias.as_ref()))?;
-                check_engine(engine.as_ref(), &request.model, &caller.rights())?;
-                return Ok(self.recorded_on(&engine, caller).embed(&request).await?);
+                let found = self.pool.engine_of(model).await;
+                found.map_err(|error| missing_model(error.into(), alias.as_ref()))?
             }
         };
-        request.model.clone_from(&embedder.model);
-        check_engine(embedder.engine.as_ref(), &embedder.model, &caller.rights())?;
-        let engine = self.recorded_on(&embedder.engine, caller);
-        Ok(engine.embed(&request).await.map_err(embedder::explain)?)
+        caller.rights().check(engine.key(), model)?;
+        Ok(engine)
     }
 }

@@ -3,9 +3,9 @@
 use futures::future::join_all;
 use hob_agents::first_results::{put_before, results_text};
 use hob_core::{AskError, Caller, FirstCalls, GenerateRequest, ToolCall, ToolResult};
+use hob_telemetry::charging;
 
 use super::AskService;
-use super::charged_engine::charging;
 use super::run_context::Asked;
 
 impl AskService {

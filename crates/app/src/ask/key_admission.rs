@@ -2,13 +2,13 @@
 //! passes here, so tasks and agents use the rights and the budget of the key that made them.
 
 use std::borrow::Cow;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 
-use futures::Stream;
-use futures::stream::BoxStream;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 use hob_core::{AskError, Caller, KeyGrant, KeyRing, LimitReached, Permit, RunningRequest};
+use hob_telemetry::trace::{Span, end_with, request_span, under};
 
 use super::AskService;
 
@@ -20,7 +20,24 @@ pub(super) struct Admitted<'a> {
     pub(super) running: Option<RunningRequest>,
 }
 
+/// A request that was admitted, with its span.
+pub(super) struct Begun<'a> {
+    pub(super) caller: Cow<'a, Caller>,
+    pub(super) running: Option<RunningRequest>,
+    pub(super) span: Span,
+}
+
 impl AskService {
+    /// Opens the span of a request and admits it.
+    pub(super) async fn begin<'a>(&self, caller: &'a Caller, model: &str) -> Result<Begun<'a>, AskError> {
+        let mut span = request_span(&self.recorder.tracer, caller, model);
+        let admitted = self.admitted(under(caller, &span)).await;
+        if admitted.is_err() {
+            end_with(&mut span, &admitted);
+        }
+        admitted.map(|Admitted { caller, running }| Begun { caller, running, span })
+    }
+
     /// Applies the rights and limits of the key that the caller's permit names.
     pub(super) async fn admitted<'a>(&self, caller: Cow<'a, Caller>) -> Result<Admitted<'a>, AskError> {
         if caller.permit.key.is_none() {
@@ -28,12 +45,12 @@ impl AskService {
         }
         // The server has applied the rights already. Usually the key has not changed since, and then nothing is copied.
         if let Some(key) = caller.key.as_ref().filter(|key| self.keys.is_current(key)) {
-            let running = begin(key).await?;
+            let running = begin_request(key).await?;
             return Ok(Admitted { caller, running });
         }
         let key = present_grant(self.keys.as_ref(), &caller.permit).await?;
         let Some(key) = key else { return Ok(Admitted { caller, running: None }) };
-        let running = begin(&key).await?;
+        let running = begin_request(&key).await?;
         Ok(Admitted { caller: Cow::Owned(caller.into_owned().under_key(key)), running })
     }
 }
@@ -54,42 +71,25 @@ pub(crate) async fn present_grant(
 }
 
 /// Counts a request of a key with limits.
-async fn begin(key: &KeyGrant) -> Result<Option<RunningRequest>, LimitReached> {
+async fn begin_request(key: &KeyGrant) -> Result<Option<RunningRequest>, LimitReached> {
     match &key.spending {
         Some(spending) => spending.begin_request().await.map(Some),
         None => Ok(None),
     }
 }
 
-/// A stream whose request counts as running until it ends or is dropped.
-pub(super) struct CountedStream<T> {
+/// The same items. Their request counts as running until they end or are dropped.
+pub(super) fn counted<T: 'static>(
     items: BoxStream<'static, T>,
     running: Option<RunningRequest>,
-}
-
-impl<T: 'static> CountedStream<T> {
-    pub(super) fn wrap(
-        items: BoxStream<'static, T>,
-        running: Option<RunningRequest>,
-    ) -> BoxStream<'static, T> {
-        match running {
-            None => items,
-            running => Box::pin(CountedStream { items, running }),
-        }
-    }
-}
-
-impl<T> Stream for CountedStream<T> {
-    type Item = T;
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
-        let this = self.get_mut();
-        let next = std::task::ready!(this.items.as_mut().poll_next(context));
-        if next.is_none() {
-            this.running = None;
-        }
-        Poll::Ready(next)
-    }
+) -> BoxStream<'static, T> {
+    let Some(running) = running else { return items };
+    let mut running = Some(running);
+    let end = stream::poll_fn(move |_| {
+        drop(running.take());
+        Poll::Ready(None)
+    });
+    items.chain(end).boxed()
 }
 
 #[cfg(test)]

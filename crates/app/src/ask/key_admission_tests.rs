@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use arc_swap::ArcSwap;
 use futures::FutureExt;
 use futures::future::ready;
 use hob_agents::ToolSet;
@@ -174,7 +175,7 @@ async fn the_tool_that_asks_a_model_is_only_for_keys_that_may_use_its_model() {
     let tool: Arc<dyn Tool> = Arc::new(Llm::new(llm()));
     let system = service(ToolSet::new([tool]).unwrap());
     let target = LlmTarget { engine: "vllm".into(), model: Some("large".into()) };
-    let system = system.with_llm_target(target);
+    let system = AskService { llm_target: Some(Arc::new(ArcSwap::from_pointee(target))), ..system };
     let has_tool = |models: Option<&[&str]>, engines: Option<&[&str]>| {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let key = Arc::new(KeyGrant {

@@ -1,13 +1,13 @@
 //! Sound and pictures, passed on to the engine that has the model.
 
+use hob_core::caller_policy::admit_media;
 use hob_core::{
     AnswerWarning, AskError, Caller, Engine, EngineError, MediaAnswer, MediaRequest, RunningRequest,
 };
-use hob_telemetry::trace::{end_with, request_span, under};
+use hob_telemetry::trace::end_with;
 
 use super::AskService;
-use crate::ask::caller_policy::{admit_media, check_engine};
-use crate::ask::key_admission::{Admitted, CountedStream};
+use crate::ask::key_admission::{Begun, counted};
 
 /// An answer in progress, with its engine and model.
 pub struct MediaAnswered {
@@ -21,23 +21,15 @@ impl MediaAnswered {
     /// The same, whose request counts as running until the answer ends.
     fn counted(self, running: Option<RunningRequest>) -> Self {
         let MediaAnswer { content_type, body } = self.answer;
-        MediaAnswered {
-            answer: MediaAnswer { content_type, body: CountedStream::wrap(body, running) },
-            ..self
-        }
+        MediaAnswered { answer: MediaAnswer { content_type, body: counted(body, running) }, ..self }
     }
 }
 
 impl AskService {
     /// Passes a request on to the engine that has its model. There is no default model for sound and pictures.
     pub async fn media(&self, request: MediaRequest, caller: &Caller) -> Result<MediaAnswered, AskError> {
-        let mut span = request_span(&self.recorder.tracer, caller, &request.model);
-        let answered = match self.admitted(under(caller, &span)).await {
-            Ok(Admitted { caller, running }) => {
-                self.passed_on(request, &caller).await.map(|answered| answered.counted(running))
-            }
-            Err(error) => Err(error),
-        };
+        let Begun { caller, running, mut span } = self.begin(caller, &request.model).await?;
+        let answered = self.passed_on(request, &caller).await.map(|answered| answered.counted(running));
         end_with(&mut span, &answered);
         answered
     }
@@ -45,7 +37,7 @@ impl AskService {
     async fn passed_on(&self, mut request: MediaRequest, caller: &Caller) -> Result<MediaAnswered, AskError> {
         let warnings = admit_media(&mut request, caller.role)?;
         let engine = self.pool.engine_of(&request.model).await.map_err(without_list)?;
-        check_engine(engine.as_ref(), &request.model, &caller.rights())?;
+        caller.rights().check(engine.key(), &request.model)?;
         let answer = self.recorded_on(&engine, caller).media(&request).await?;
         Ok(MediaAnswered { engine: engine.key().to_owned(), answer, warnings })
     }

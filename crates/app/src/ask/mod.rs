@@ -3,20 +3,17 @@
 
 mod agent_or_engine;
 mod answer;
-pub(crate) mod caller_policy;
-pub(crate) mod charged_engine;
+mod answer_route;
+#[cfg(test)]
+mod caller_policy_tests;
 mod complete_text;
 mod count_tokens;
-pub(crate) mod default_model;
 pub(crate) mod documents;
 mod embed;
-pub(crate) mod engine_for_request;
 mod first_calls;
-pub(crate) mod images;
 pub(crate) mod key_admission;
 mod media;
 mod memory_context;
-mod model_aliases;
 mod model_memory;
 mod rerank;
 mod resolve_model;
@@ -25,35 +22,30 @@ mod tokens;
 mod transcription;
 mod warm_up;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use hob_agents::ToolSet;
+use hob_agents::{ImageFetcher, ToolSet};
 use hob_channels::ChannelService;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
     Agent, AnswerDefaults, CallerRights, EmptyKeyRing, Engine, EngineError, EventBus, KeyRing, ListedModel,
     ModelInfo, ModelKind, ModelReason,
 };
-use hob_memory::{Embedder, MemoryService};
-use hob_routing::Router;
+use hob_memory::{AttachmentReader, Embedder, MemoryService};
+use hob_routing::{FeedbackService, Router};
 use hob_telemetry::metrics::InferenceMetrics;
 use hob_telemetry::{EnergyMeters, InferenceLog, Recorder, Tracer};
 
 pub use answer::AnswerStream;
 pub use count_tokens::TokenCount;
 pub use media::MediaAnswered;
-pub use model_aliases::ModelAliases;
 
-use crate::ask::default_model::DefaultModel;
 use crate::ask::documents::DocumentReader;
-use crate::ask::images::ImageFetcher;
-use crate::feedback::FeedbackService;
 use crate::service_slot::ChannelSlot;
-use hob_engines::ModelDescriptions;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;
+use hob_engines::{DefaultModel, ModelAliases, ModelDescriptions};
 
 /// The parts of an [`AskService`].
 pub struct AskServiceParts {
@@ -75,11 +67,11 @@ pub(crate) const LLM_TOOL: &str = "llm";
 /// The engine and the model that the tool `llm` asks. A default model that is set later changes neither; an engine that is selected
 /// later changes both.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LlmTarget {
+pub(crate) struct LlmTarget {
     /// The key of the engine.
-    pub engine: String,
+    pub(crate) engine: String,
     /// `None` if the engine had no model yet.
-    pub model: Option<String>,
+    pub(crate) model: Option<String>,
 }
 
 impl LlmTarget {
@@ -96,37 +88,37 @@ impl LlmTarget {
 /// Answers requests.
 pub struct AskService {
     /// The selected engine, and the others of the pool.
-    pool: Arc<EnginePool>,
+    pub(crate) pool: Arc<EnginePool>,
     /// The fallback for the default model.
-    fallback: Option<Arc<Fallback>>,
+    pub(crate) fallback: Option<Arc<Fallback>>,
     /// Why the cloud is the selected engine, if that is only because no other engine answered.
-    cloud_reason: Option<ModelReason>,
-    default: DefaultModel,
-    descriptions: ModelDescriptions,
+    pub(crate) cloud_reason: Option<ModelReason>,
+    pub(crate) default: DefaultModel,
+    pub(crate) descriptions: ModelDescriptions,
     /// The names that mean other models.
-    aliases: ModelAliases,
+    pub(crate) aliases: ModelAliases,
     /// The embedder for requests without a model; `None` if there is none.
-    embedder: Option<Embedder>,
-    agent: Option<Arc<dyn Agent>>,
+    pub(crate) embedder: Option<Embedder>,
+    pub(crate) agent: Option<Arc<dyn Agent>>,
     /// Replaced when tools are added or removed.
-    tools: ArcSwap<ToolSet>,
-    max_turns: u32,
-    bus: EventBus,
-    recorder: Arc<Recorder>,
-    memory: Option<Arc<MemoryService>>,
-    channels: ChannelSlot,
+    pub(crate) tools: ArcSwap<ToolSet>,
+    pub(crate) max_turns: u32,
+    pub(crate) bus: EventBus,
+    pub(crate) recorder: Arc<Recorder>,
+    pub(crate) memory: Option<Arc<MemoryService>>,
+    pub(crate) channels: ChannelSlot,
     /// Chooses the model for `auto`.
-    router: Router,
+    pub(crate) router: Router,
     /// Rates answers.
-    feedback: FeedbackService,
-    images: ImageFetcher,
-    documents: DocumentReader,
+    pub(crate) feedback: FeedbackService,
+    pub(crate) images: ImageFetcher,
+    pub(crate) documents: DocumentReader,
     /// The defaults for requests without a temperature or a token limit.
-    defaults: AnswerDefaults,
+    pub(crate) defaults: AnswerDefaults,
     /// What the tool `llm` asks; `None` if there is no such tool.
-    llm_target: Option<Arc<ArcSwap<LlmTarget>>>,
+    pub(crate) llm_target: Option<Arc<ArcSwap<LlmTarget>>>,
     /// The keys that requests may name.
-    keys: Arc<dyn KeyRing>,
+    pub(crate) keys: Arc<dyn KeyRing>,
 }
 
 impl AskService {
@@ -167,8 +159,8 @@ impl AskService {
     }
 
     /// Reads files that callers send.
-    pub fn documents(&self) -> &DocumentReader {
-        &self.documents
+    pub fn attachments(&self) -> &AttachmentReader {
+        self.documents.reader()
     }
 
     /// The same with names that mean other models.
@@ -179,11 +171,6 @@ impl AskService {
     /// The same with a fallback for the default model.
     pub fn with_fallback(self, fallback: Option<Fallback>) -> Self {
         AskService { fallback: fallback.map(Arc::new), ..self }
-    }
-
-    /// The same with a cloud that was selected only because no other engine answered. Answers report this.
-    pub fn with_cloud_reason(self, reason: Option<ModelReason>) -> Self {
-        AskService { cloud_reason: reason, ..self }
     }
 
     /// The same with an embedder.
@@ -202,34 +189,9 @@ impl AskService {
         AskService { router, feedback, ..self }
     }
 
-    /// The same with another source of answers that can be rated.
-    pub fn with_feedback(self, feedback: FeedbackService) -> Self {
-        AskService { feedback, ..self }
-    }
-
-    /// The same with other defaults for requests without a temperature or a token limit.
-    pub fn with_defaults(self, defaults: AnswerDefaults) -> Self {
-        AskService { defaults, ..self }
-    }
-
     /// The defaults for requests without a temperature or a token limit.
     pub fn defaults(&self) -> AnswerDefaults {
         self.defaults
-    }
-
-    /// The same with another downloader for image URLs.
-    pub fn with_images(self, images: ImageFetcher) -> Self {
-        AskService { images, ..self }
-    }
-
-    /// The same with what the tool `llm` asks. Callers who may not use that engine or model do not get the tool.
-    pub fn with_llm_target(self, target: LlmTarget) -> Self {
-        self.with_shared_llm_target(Arc::new(ArcSwap::from_pointee(target)))
-    }
-
-    /// The same, shared with the tool.
-    pub(crate) fn with_shared_llm_target(self, target: Arc<ArcSwap<LlmTarget>>) -> Self {
-        AskService { llm_target: Some(target), ..self }
     }
 
     /// The same with keys that requests may name.
@@ -237,24 +199,9 @@ impl AskService {
         AskService { keys, ..self }
     }
 
-    /// The same with a home directory in which the chosen default model is recorded.
-    pub(crate) fn recording_default_at(self, home: &Path) -> Self {
-        AskService { default: self.default.recorded_at(home), ..self }
-    }
-
-    /// The same with a shared recorder.
-    pub(crate) fn with_recorder(self, recorder: Recorder) -> Self {
-        AskService { recorder: Arc::new(recorder), ..self }
-    }
-
     /// The same with channels.
     pub fn with_channels(self, channels: Option<Arc<ChannelService>>) -> Self {
-        self.with_channel_slot(ChannelSlot::holding(channels))
-    }
-
-    /// The same with channels that may be opened later.
-    pub(crate) fn with_channel_slot(self, channels: ChannelSlot) -> Self {
-        AskService { channels, ..self }
+        AskService { channels: ChannelSlot::holding(channels), ..self }
     }
 
     /// The selected engine.
@@ -308,7 +255,7 @@ impl AskService {
     }
 
     /// Replaces the tools for runs that start from now on.
-    pub fn replace_tools(&self, tools: ToolSet) {
+    pub(crate) fn replace_tools(&self, tools: ToolSet) {
         self.tools.store(Arc::new(tools));
     }
 
@@ -421,7 +368,7 @@ impl AskService {
 
     /// Lets another engine answer requests from now on, with `model` as the default model. An engine that is not in the pool is added to
     /// it; the others stay in it. Requests in progress keep their engine. Returns whether the engine is selected. Blocks.
-    pub fn select_engine(&self, engine: &Arc<dyn Engine>, model: &str) -> bool {
+    pub(crate) fn select_engine(&self, engine: &Arc<dyn Engine>, model: &str) -> bool {
         // First, so that no request of the engine finds no choice and makes its own.
         self.default.choose(engine.key(), model);
         if !self.pool.select(engine) {

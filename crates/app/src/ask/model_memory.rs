@@ -6,7 +6,6 @@ use hob_core::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
 use hob_core::{AskError, CallerRights, Engine, EngineError, RunningModel};
 
 use super::AskService;
-use crate::ask::caller_policy::check_engine;
 
 impl AskService {
     /// Loads a model, where its engine can. `auto` names none in particular, so nothing is loaded for it.
@@ -52,7 +51,7 @@ impl AskService {
             return Ok(None);
         }
         let engine = self.pool.engine_of(&model).await?;
-        check_engine(engine.as_ref(), &model, rights)?;
+        rights.check(engine.key(), &model)?;
         Ok(Some((engine, model)))
     }
 }

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use hob_core::engine::CLOUD;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
-use hob_core::{AnswerDefaults, AskError, Caller, CallerRights, CallerRole, EngineError, GenerateRequest};
+use hob_core::{
+    AnswerDefaults, AskError, Caller, CallerRights, CallerRole, EngineError, GenerateRequest, ModelReason,
+};
+use hob_engines::{RequestTarget, explain_missing};
+use hob_models::catalogue;
 use hob_routing::RoutedModel;
 
 use super::AskService;
-use crate::ask::caller_policy::{check_engine_alone, check_model};
-use crate::ask::engine_for_request::RequestTarget;
-use crate::ask::model_aliases::explain_missing;
+use crate::ask::answer_route::AnswerRoute;
 use hob_engines::fallback::{Fallback, is_unresolved};
 use hob_engines::hints::place_hints;
 use hob_engines::pool::{EngineMatch, NamedBy};
@@ -40,7 +42,7 @@ impl AskService {
         }
         // Without the cloud there may be no candidates; the error then says so.
         if models.is_empty() {
-            check_engine_alone(self.engine(), AUTO, &rights)?;
+            rights.check_engine(self.engine().key(), AUTO)?;
         }
         let routed = self.router.route(request, caller, &models, self.engine().key()).await?;
         request.model.clone_from(&routed.model);
@@ -52,7 +54,7 @@ impl AskService {
         &self,
         request: &mut GenerateRequest,
         caller: &Caller,
-    ) -> Result<RequestTarget, AskError> {
+    ) -> Result<AnswerRoute, AskError> {
         self.route_with(self.fallback.as_ref(), request, caller).await
     }
 
@@ -62,7 +64,7 @@ impl AskService {
         fallback: Option<&Arc<Fallback>>,
         request: &mut GenerateRequest,
         caller: &Caller,
-    ) -> Result<RequestTarget, AskError> {
+    ) -> Result<AnswerRoute, AskError> {
         // For a request without a limit, the defaults have none either.
         let max_tokens = request.defaults.max_tokens.and(self.defaults.max_tokens);
         request.defaults = AnswerDefaults { max_tokens, ..self.defaults };
@@ -70,52 +72,57 @@ impl AskService {
         let fallback = fallback.filter(|_| is_ours_to_choose(&request.model));
         let route = match (self.find(request, caller).await, fallback) {
             (Ok(route), None) => route,
-            (Ok(route), Some(fallback)) => route.with_fallback(fallback, &self.pool, caller.rights()),
+            (Ok(route), Some(fallback)) => {
+                let target = route.target.with_fallback(fallback, &self.pool, caller.rights());
+                AnswerRoute { target, ..route }
+            }
             (Err(AskError::Engine(error)), Some(fallback)) if is_unresolved(&error) => {
                 let Some(model) = fallback.find(&self.pool, &request.model, &error, &caller.rights()).await
                 else {
                     return Err(error.into());
                 };
                 request.model.clone_from(&model.model);
-                RequestTarget::to_fallback(model)
+                AnswerRoute { target: RequestTarget::to_fallback(model), reporter: None }
             }
-            (Err(error), _) => return Err(explain_missing(error, alias.as_ref())),
+            (Err(error), _) => return Err(missing_model(error, alias.as_ref())),
         };
         let ignored = place_hints(request, route.engine());
         // Another engine may have been selected since.
         let cloud_reason = self.cloud_reason.as_ref().filter(|_| self.engine().key() == CLOUD);
-        Ok(route.with_cloud_reason(cloud_reason).after_alias(alias).ignoring(ignored))
+        let target = route.target.with_cloud_reason(cloud_reason).after_alias(alias).ignoring(ignored);
+        Ok(AnswerRoute { target, ..route })
     }
 
-    async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<RequestTarget, AskError> {
+    async fn find(&self, request: &mut GenerateRequest, caller: &Caller) -> Result<AnswerRoute, AskError> {
         let rights = caller.rights();
         let named_by = if is_ours_to_choose(&request.model) { NamedBy::Hob } else { NamedBy::Caller };
         // A key that names `auto` or `default` may use what that stands for; `auto` itself must be named.
         let is_named = rights.may_use_model(&request.model);
         if request.model == AUTO {
-            check_model(AUTO, &rights)?;
+            rights.check_model(AUTO)?;
         }
         let Some(RoutedModel { engine, reason, reporter, .. }) = self.resolve_model(request, caller).await?
         else {
             let EngineMatch { engine, instead_of } =
                 self.find_engine(&request.model, named_by, &rights).await?;
-            check_engine_alone(engine.as_ref(), &request.model, &rights)?;
+            rights.check_engine(engine.key(), &request.model)?;
             if !is_named {
-                check_model(&request.model, &rights)?;
+                rights.check_model(&request.model)?;
             }
-            let route = RequestTarget::to(engine, None);
-            return Ok(match instead_of {
-                Some(error) => route.with_cloud_fallback(&error),
-                None => route,
-            });
+            let target = RequestTarget::to(engine, None);
+            let target = match instead_of {
+                Some(error) => target.with_cloud_fallback(&error),
+                None => target,
+            };
+            return Ok(AnswerRoute { target, reporter: None });
         };
         // The engine of the chosen model, even if other engines have a model with that name.
         let engine = match self.pool.with_key(&engine) {
             Some(engine) => Arc::clone(engine),
             None => self.find_engine(&request.model, named_by, &rights).await?.engine,
         };
-        check_engine_alone(engine.as_ref(), &request.model, &rights)?;
-        Ok(RequestTarget::to(engine, Some(reason)).with_outcome_reporter(reporter))
+        rights.check_engine(engine.key(), &request.model)?;
+        Ok(AnswerRoute { target: RequestTarget::to(engine, Some(reason)), reporter: Some(reporter) })
     }
 
     /// The engine that has a model. The error names only models that the caller may use.
@@ -135,6 +142,11 @@ impl AskService {
             found => found,
         }
     }
+}
+
+/// The error of a request whose model no engine has.
+pub(super) fn missing_model(error: AskError, alias: Option<&ModelReason>) -> AskError {
+    explain_missing(error, alias, |model| catalogue::find(model).is_some())
 }
 
 /// Whether this name leaves the choice of the model to Hob.

@@ -7,7 +7,6 @@ use hob_core::model::{AGENT_MODEL, AUTO, DEFAULT_MODEL};
 use hob_core::{AskError, Caller, DetokenizeRequest, Engine, TokenizeInput, TokenizeRequest, Tokenized};
 
 use super::AskService;
-use crate::ask::caller_policy::{admit, check_engine};
 use crate::ask::key_admission::Admitted;
 
 impl AskService {
@@ -20,7 +19,7 @@ impl AskService {
         let Admitted { caller, running: _running } = self.admitted(Cow::Borrowed(caller)).await?;
         if let TokenizeInput::Conversation(conversation) = &mut request.input {
             // The engine gets what it would get for an answer: no address of a picture or file.
-            admit(conversation, &caller, &self.images).await?;
+            self.admit(conversation, &caller).await?;
         }
         let engine = self.tokenizer(&mut request.model, &caller).await?;
         if let TokenizeInput::Conversation(conversation) = &mut request.input {
@@ -50,7 +49,7 @@ impl AskService {
             *model = steady;
         }
         let engine = self.pool.engine_of(model).await?;
-        check_engine(engine.as_ref(), model, &caller.rights())?;
+        caller.rights().check(engine.key(), model)?;
         Ok(engine)
     }
 }

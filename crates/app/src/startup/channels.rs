@@ -9,14 +9,14 @@ use hob_channels::whatsapp::{WhatsappInstaller, WhatsappLinking, WhatsappProgram
 use hob_channels::{
     Channel, ChannelError, ChannelOptions, ChannelService, ChannelSharing, ChannelStore, EMAIL_CHANNEL,
     GatewayOptions, InboundRules, OpenedChannelStore, TelegramOptions, WhatsappOptions, open_channel_store,
+    rules_with_email,
 };
-use hob_config::{ChannelConfig, Config, TelegramConfig};
+use hob_config::{ChannelConfig, Config, TelegramConfig, read_secret_file};
 use hob_core::{AgentPreference, EventBus};
-use hob_db::{DbResult, Storage};
+use hob_db::Storage;
 use secrecy::SecretString;
 
-use crate::startup::email_channel::{allow_from, email_options, trust};
-use crate::startup::secret_file::read_secret_file;
+use crate::startup::email_channel::email_options;
 
 /// The file that is locked by the one process that answers messages.
 const LOCK: &str = "channels.lock";
@@ -86,29 +86,9 @@ pub async fn telegram_bot(config: &Config) -> Result<TelegramBot, String> {
     api.get_me().await.map_err(|error| error.to_string())
 }
 
-/// Whether a target is an address on Telegram.
-pub fn is_telegram(target: &str) -> bool {
-    hob_channels::telegram::is_ours(target)
-}
-
-/// The store of messages and senders, for a single command.
-pub fn channel_store(storage: &Storage) -> DbResult<Arc<dyn ChannelStore>> {
-    Ok(open_channel_store(storage)?.store)
-}
-
 /// E-mail for a single command.
 pub fn email(config: &Config) -> Result<Channel, ChannelError> {
     Ok(Channel::email(email_options(config)?))
-}
-
-/// Whether a target is sent to by e-mail.
-pub fn is_email(target: &str) -> bool {
-    hob_channels::is_email_target(target)
-}
-
-/// Whether a target is an address on WhatsApp.
-pub fn is_whatsapp(target: &str) -> bool {
-    hob_channels::whatsapp::is_ours(target)
 }
 
 /// Installs the WhatsApp bridge below `home`.
@@ -174,19 +154,20 @@ fn telegram_token(config: &TelegramConfig) -> Result<SecretString, ChannelError>
 }
 
 fn rules(config: &ChannelConfig) -> InboundRules {
-    InboundRules {
+    let rules = InboundRules {
         agent: match config.default_agent {
             Some(agent) => AgentPreference::Named(agent.as_str().to_owned()),
             None => AgentPreference::None,
         },
-        trust: trust(config),
-        allow_from: allow_from(config),
+        trust: config.trust.clone(),
+        allow_from: config.allow_from.clone(),
         messages_per_minute: config.messages_per_minute,
         history: config.history,
         key: config.key.as_deref().map(Into::into),
         pairing: paired_channels(config),
         transcription_model: config.transcription_model.clone(),
-    }
+    };
+    rules_with_email(rules, config.email.authentication_server.is_some())
 }
 
 /// The channels on which only approved senders are answered.

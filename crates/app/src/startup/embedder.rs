@@ -3,17 +3,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hob_config::Config;
-use hob_core::{Engine, EngineError};
+use hob_config::{Config, EngineName};
+use hob_core::engine::CLOUD;
+use hob_core::{CallerRights, Engine, EngineError, KeyGrant};
+use hob_engines::EnginePool;
 use hob_memory::Embedder;
-use hob_models::PullError;
+use hob_models::catalogue::EMBEDDING;
+use hob_models::{FirstRun, PullError};
+use hob_telemetry::ChargedEngine;
 use thiserror::Error;
 
-use crate::startup::local_models::{self, FirstRun};
+use crate::startup::local_models::local_models;
 
 /// Why there is no embedder.
 #[derive(Debug, Error)]
-pub enum EmbedderError {
+pub(crate) enum EmbedderError {
     /// Hob's own embedding model cannot be downloaded.
     #[error("the embedding model cannot be fetched: {0}")]
     Fetch(#[from] PullError),
@@ -24,31 +28,72 @@ pub enum EmbedderError {
 
 /// The configured embedder, even if its model is not downloaded yet; `None` in a build without the embedded engine
 /// if the user configured no model. `engine` is the selected engine: a configured model is one of its models.
-pub fn embedder(config: &Config, home: &Path, engine: &Arc<dyn Engine>) -> Option<Embedder> {
+pub(crate) fn embedder(config: &Config, home: &Path, engine: &Arc<dyn Engine>) -> Option<Embedder> {
     match &config.memory.embedding_model {
         Some(model) => Some(Embedder { engine: Arc::clone(engine), model: model.clone() }),
-        None => local_models::embedder(config, home, engine),
+        None => own_embedder(config, home, engine),
+    }
+}
+
+/// Hob's own embedding model, on the embedded engine; on the selected one if that is embedded. `None` in a build without it.
+fn own_embedder(config: &Config, home: &Path, engine: &Arc<dyn Engine>) -> Option<Embedder> {
+    // A second engine would not know how much memory the first one uses.
+    let is_embedded = engine.key() == EngineName::Embedded.as_str();
+    let engine = if is_embedded { Arc::clone(engine) } else { local_models(config, home).engine()? };
+    Some(Embedder { engine, model: EMBEDDING.name.to_owned() })
+}
+
+/// The engine that makes vectors: the one of the pool with the configured embedding model, else the embedded engine. That is the same
+/// one that may be selected later, because it has to know how much memory it uses.
+pub(crate) async fn embedding_engine(
+    config: &Config,
+    pool: &EnginePool,
+    embedded: Option<&Arc<dyn Engine>>,
+) -> Arc<dyn Engine> {
+    match &config.memory.embedding_model {
+        Some(model) => pool.engine_for(Some(model)).await,
+        None => Arc::clone(embedded.unwrap_or_else(|| pool.selected())),
     }
 }
 
 /// The same with its model ready for use. Hob's own model is downloaded on its first use, if `first_use` allows
 /// it. A configured model is never downloaded or replaced.
-pub async fn open_embedder(
+pub(crate) async fn open_embedder(
     config: &Config,
     home: &Path,
     engine: &Arc<dyn Engine>,
     first_use: &FirstRun,
 ) -> Result<Embedder, EmbedderError> {
     if config.memory.embedding_model.is_none() {
-        local_models::fetch_embedding_model(config, home, first_use).await?;
+        local_models(config, home).fetch_embedding_model(first_use).await?;
     }
     Ok(embedder(config, home, engine).ok_or_else(not_configured)?)
+}
+
+/// The embedder of the memory, whose vectors are charged to the key of the run that needs them.
+pub(crate) fn charged(embedder: Embedder) -> Embedder {
+    let engine = ChargedEngine { engine: embedder.engine, check: check_cloud };
+    Embedder { engine: Arc::new(engine), ..embedder }
+}
+
+/// Refuses the cloud to a key that may not use it. The memory chose the engine, so no other check has seen it. The field is the one of a
+/// search; passages for a question are then found by words.
+fn check_cloud(engine: &str, key: &Arc<KeyGrant>) -> Result<(), EngineError> {
+    let rights = CallerRights { role: key.role, key: Some(Arc::clone(key)) };
+    if engine != CLOUD || rights.may_use_cloud() {
+        return Ok(());
+    }
+    let hint = format!(
+        "the key '{}' may not use the cloud, and the memory's embedding model is there. Search by words, with the backend 'sqlite'",
+        key.name
+    );
+    Err(EngineError::Unsupported { engine: engine.to_owned(), field: "backend".to_owned(), hint: Some(hint) })
 }
 
 /// The engine's error, with what to do if Hob's own embedding model was never downloaded.
 pub(crate) fn explain(error: EngineError) -> EngineError {
     match error {
-        EngineError::ModelNotFound { engine, model, .. } if local_models::comes_with_hob(&model) => {
+        EngineError::ModelNotFound { engine, model, .. } if model == EMBEDDING.name => {
             let reason = format!(
                 "its embedding model is not on this machine yet. Fetch it with 'hob model pull {model}', or name another \
                  in [memory] embedding_model"

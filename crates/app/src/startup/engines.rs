@@ -4,18 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_config::{Config, EngineConfig, EngineName, EngineServer};
+use hob_core::engine::CLOUD;
 use hob_core::{Engine, EngineError};
 use hob_engines::selection::{
-    NoEngine, RejectionReason, SelectedEngine, SelectionRules, points_to_self, select,
+    NoEngine, RejectionReason, SelectedEngine, SelectionRules, others_of_pool, select,
 };
 use hob_engines::wire::client::KeyHeader;
 use hob_engines::{
-    DiscoveryOptions, Endpoint, EndpointOptions, FoundHost, MultiHost, MultiHostOptions, Ollama,
-    OpenAiCompat, RefreshTimes, Resend, Style,
+    DefaultModel, Endpoint, EndpointOptions, EnginePool, Fallback, MultiHost, Ollama, OpenAiCompat, Resend,
+    ServedHosts, Style,
 };
 use hob_net::{BindAddress, CertificateCheck, is_own_address, stays_on_this_machine};
 
-use crate::startup::local_models;
+use crate::startup::local_models::local_models;
 
 /// Whether a request may be repeated if its answer was lost: not for a proxy, because the request may cost money.
 fn resend(key: EngineName) -> Resend {
@@ -40,7 +41,7 @@ pub fn engines(config: &Config, home: &Path) -> Result<Vec<Arc<dyn Engine>>, Eng
     engines.extend(served(config, EngineName::Litellm, |way| OpenAiCompat::new(Style::LITELLM, way))?);
     #[cfg(feature = "cloud")]
     engines.push(Arc::new(hob_engines::Cloud::new(cloud_options(config))?));
-    engines.extend(local_models::engine(config, home));
+    engines.extend(local_models(config, home).engine());
     Ok(engines)
 }
 
@@ -54,7 +55,7 @@ pub async fn choose(
         key: only.map(|key| key.to_string()),
         // With a pool and no default, the first engine of the pool is the default.
         default: config.engine.default.or(config.engine.pool.first().copied()).map(|key| key.to_string()),
-        own_address: Some(BindAddress { host: config.server.host.clone(), port: config.server.port }),
+        own_address: Some(own_address(config)),
         allow_cloud_fallback: config.intelligence.allow_cloud_fallback,
     };
     select(engines, &wanted).await
@@ -62,19 +63,16 @@ pub async fn choose(
 
 /// The engine that a server waits for if none answers: the first one in question whose servers `hosts` or `discover` list, because
 /// machines are started in any order. `None` if there is no such engine, or if waiting does not help.
-pub fn awaited(
+pub(crate) fn awaited(
     engines: &[Arc<dyn Engine>],
     config: &Config,
     only: Option<EngineName>,
     none: &NoEngine,
 ) -> Option<Arc<dyn Engine>> {
-    let tried = match none {
-        NoEngine::UnknownKey { .. } => return None,
-        NoEngine::Given(rejected) => std::slice::from_ref(rejected),
-        NoEngine::NoneHealthy { tried } => tried.as_slice(),
-    };
     let is_silent = |key: EngineName| {
-        tried.iter().any(|tried| tried.key == key.as_str() && tried.why_not == RejectionReason::Unhealthy)
+        none.tried()
+            .iter()
+            .any(|tried| tried.key == key.as_str() && tried.why_not == RejectionReason::Unhealthy)
     };
     let EngineConfig { default, pool, .. } = &config.engine;
     let named: Vec<EngineName> = match only {
@@ -95,32 +93,30 @@ pub fn beside(
     engines: &[Arc<dyn Engine>],
     config: &Config,
 ) -> Vec<Arc<dyn Engine>> {
-    let own = BindAddress { host: config.server.host.clone(), port: config.server.port };
-    let mut others = Vec::new();
-    for key in &config.engine.pool {
-        let Some(engine) = engines.iter().find(|engine| engine.key() == key.as_str()) else {
-            tracing::warn!(
-                engine = key.as_str(),
-                "an engine of the pool is not in this build. Remove it from [engine] pool"
-            );
-            continue;
-        };
-        if points_to_self(engine.as_ref(), &own) {
-            tracing::warn!(
-                engine = key.as_str(),
-                "an engine of the pool is skipped: its address is Hob's own. Change its address, or [server] \
-                 port"
-            );
-        } else if engine.key() != chosen.key() {
-            others.push(Arc::clone(engine));
-        }
-    }
-    others
+    let pool: Vec<&str> = config.engine.pool.iter().map(|key| key.as_str()).collect();
+    others_of_pool(chosen.as_ref(), engines, &pool, &own_address(config))
+}
+
+/// The fallback for the default model.
+pub(crate) fn fallback(config: &Config, engines: &[Arc<dyn Engine>]) -> Option<Fallback> {
+    let model = config.intelligence.fallback_model.as_deref()?;
+    let cloud = engines.iter().find(|engine| engine.key() == CLOUD);
+    Some(Fallback::new(model, cloud.filter(|_| config.intelligence.allow_cloud_fallback).cloned()))
+}
+
+/// The model that `default` means for this engine, for display: nothing is recorded.
+pub async fn default_model(
+    config: &Config,
+    home: &Path,
+    engine: &Arc<dyn Engine>,
+) -> Result<Option<String>, EngineError> {
+    let default = DefaultModel::new(config.default_model().map(str::to_owned)).read_from(home);
+    default.get(&EnginePool::new(Arc::clone(engine), Vec::new())).await
 }
 
 /// Ollama without the pool, to download and describe its models. With several hosts, the first that is not Hob.
 pub fn ollama(config: &Config) -> Result<Ollama, EngineError> {
-    let own = BindAddress { host: config.server.host.clone(), port: config.server.port };
+    let own = own_address(config);
     let addresses = config.engine.addresses(EngineName::Ollama);
     let other = addresses.iter().find(|address| !is_own_address(address, &own));
     let Some(address) = other.or(addresses.first()) else {
@@ -129,7 +125,8 @@ pub fn ollama(config: &Config) -> Result<Ollama, EngineError> {
             reason: "its hosts are listed in DNS, so models are managed on the hosts themselves".to_owned(),
         });
     };
-    Ok(Ollama::new(endpoint(EngineName::Ollama, &config.engine.ollama, address)?))
+    let options = endpoint_options(EngineName::Ollama, &config.engine.ollama, address);
+    Ok(Ollama::new(Endpoint::new(options)?))
 }
 
 /// A running Hob server of this machine at this URL, by its Ollama-compatible API. On an address of this machine its certificate, if it has
@@ -150,60 +147,25 @@ fn certificate_check(url: &str) -> CertificateCheck {
     }
 }
 
-/// The engine at one or several addresses, without those that are Hob's own.
+/// The engine on one or several servers.
 fn served<E: Engine + 'static>(
     config: &Config,
     key: EngineName,
     engine: impl Fn(Endpoint) -> E + Send + Sync + 'static,
 ) -> Result<Option<Arc<dyn Engine>>, EngineError> {
     let Some(server) = config.engine.server(key) else { return Ok(None) };
-    let own = BindAddress { host: config.server.host.clone(), port: config.server.port };
-    let mut addresses = config.engine.addresses(key);
-    if addresses.iter().any(|address| !is_own_address(address, &own)) {
-        addresses.retain(|address| {
-            let is_own = is_own_address(address, &own);
-            if is_own {
-                tracing::warn!(
-                    engine = key.as_str(),
-                    host = address,
-                    "a host is skipped: its address is Hob's own. Correct the hosts of the engine, or change \
-                     [server] port"
-                );
-            }
-            !is_own
-        });
-    }
-    let mut hosts: Vec<Arc<dyn Engine>> = Vec::with_capacity(addresses.len());
-    for address in addresses {
-        hosts.push(Arc::new(engine(endpoint(key, server, address)?)));
-    }
-    let options = MultiHostOptions { resend: resend(key), ..MultiHostOptions::default() };
-    let Some(dns) = &server.discover else { return Ok(MultiHost::of(hosts, options)) };
-    let server = server.clone();
-    let make = move |host: &FoundHost| -> Result<Option<Arc<dyn Engine>>, EngineError> {
-        if is_own_address(&host.url(), &own) {
-            return Ok(None);
-        }
-        let endpoint = Endpoint::new(EndpointOptions {
-            tls_name: host.tls_name.clone(),
-            // The address was looked up here. A proxy may know others.
-            connects_directly: true,
-            ..endpoint_options(key, &server, &host.url())
-        })?;
-        Ok(Some(Arc::new(engine(endpoint))))
+    let hosts = ServedHosts {
+        addresses: config.engine.addresses(key).into_iter().map(str::to_owned).collect(),
+        discover: server.discover.clone(),
+        endpoint: endpoint_options(key, server, &server.host),
+        own_address: own_address(config),
     };
-    let discovery = DiscoveryOptions {
-        engine: key.as_str().to_owned(),
-        dns: dns.clone(),
-        fixed: hosts,
-        make: Box::new(make),
-        refresh: RefreshTimes::default(),
-    };
-    Ok(Some(MultiHost::discovered(discovery, options)))
+    MultiHost::served(hosts, engine)
 }
 
-fn endpoint(key: EngineName, server: &EngineServer, address: &str) -> Result<Endpoint, EngineError> {
-    Endpoint::new(endpoint_options(key, server, address))
+/// Where this process listens.
+fn own_address(config: &Config) -> BindAddress {
+    BindAddress { host: config.server.host.clone(), port: config.server.port }
 }
 
 fn endpoint_options(key: EngineName, server: &EngineServer, address: &str) -> EndpointOptions {

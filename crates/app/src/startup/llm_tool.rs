@@ -8,14 +8,11 @@ use futures::FutureExt;
 use futures::future::ready;
 use hob_agents::builtin::{DefaultModelFn, EngineForRun, LlmOptions};
 use hob_core::{
-    AnswerDefaults, AskError, CallerRights, Engine, KeyGrant, KeyRing, Permit, RequestSource, RunEvents,
-    ToolError,
+    AnswerDefaults, CallerRights, Engine, KeyGrant, KeyRing, Permit, RequestSource, RunEvents, ToolError,
 };
-use hob_engines::pool::EnginePool;
+use hob_engines::{DefaultModel, EnginePool};
 use hob_telemetry::{RecordContext, RecordedEngine, Recorder};
 
-use crate::ask::caller_policy::check_engine_alone;
-use crate::ask::default_model::DefaultModel;
 use crate::ask::key_admission::present_grant;
 use crate::ask::{LLM_TOOL, LlmTarget};
 
@@ -81,12 +78,8 @@ fn check_key(key: &Arc<KeyGrant>, engine: &dyn Engine, model: &str) -> Result<()
         return Err(ToolError(format!("the key '{}' may not use the tool '{LLM_TOOL}'", key.name)));
     }
     let rights = CallerRights { role: key.role, key: Some(Arc::clone(key)) };
-    check_engine_alone(engine, model, &rights).map_err(ToolError::new)?;
-    if rights.may_be_given(model) {
-        return Ok(());
-    }
-    let refusal = AskError::ModelNotAllowed { key: Arc::clone(&key.name), model: model.to_owned() };
-    Err(ToolError::new(refusal))
+    rights.check_engine(engine.key(), model).map_err(ToolError::new)?;
+    rights.check_given(model).map_err(ToolError::new)
 }
 
 /// The model of the target; one that is chosen at each call if it has none.

@@ -2,22 +2,20 @@
 
 use std::time::Duration;
 
-use hob_config::{MailConfig, MailSecuritySetting};
-use hob_mail::{ImapSession, MailAccount, MailError, MailSecurity, check_smtp};
+use hob_config::{MailConfig, MailSecuritySetting, read_secret_file};
+use hob_mail::{MailAccount, MailError, MailSecurity, check_imap, check_smtp};
 use secrecy::SecretString;
-
-use crate::startup::secret_file::read_secret_file;
 
 /// The longest wait for a mail server.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The account for reading; `None` if none is configured.
-pub fn imap_account(config: &MailConfig) -> Option<MailAccount> {
+pub(crate) fn imap_account(config: &MailConfig) -> Option<MailAccount> {
     account(config, config.imap_host.as_ref()?, config.imap_port, config.imap_security)
 }
 
 /// The account for sending; `None` if none is configured.
-pub fn smtp_account(config: &MailConfig) -> Option<MailAccount> {
+pub(crate) fn smtp_account(config: &MailConfig) -> Option<MailAccount> {
     account(config, config.smtp_host.as_ref()?, config.smtp_port, config.smtp_security)
 }
 
@@ -39,11 +37,10 @@ fn account(config: &MailConfig, host: &str, port: u16, security: MailSecuritySet
 
 /// Logs in to the mailbox and opens its folder. Without an account, there is nothing to check.
 pub async fn check_mailbox(config: &MailConfig) -> Result<(), MailError> {
-    let Some(account) = imap_account(config) else { return Ok(()) };
-    let mut session = ImapSession::open(&account).await?;
-    session.examine(&config.folder).await?;
-    session.close().await;
-    Ok(())
+    match imap_account(config) {
+        Some(account) => check_imap(&account, &config.folder).await,
+        None => Ok(()),
+    }
 }
 
 /// Logs in to the server that sends. Nothing is sent.

@@ -13,12 +13,12 @@ use hob_memory::{
     EmbedderDownload, EmbedderSource, IndexOptions, MemoryBackend, MemoryError, MemoryOptions, MemoryService,
     OcrProgram, ReadLimits, RelevanceFloor, WatchOptions,
 };
+use hob_models::FirstRun;
 use tokio::sync::OnceCell;
 
 use crate::databases::UPLOADS;
 use crate::startup::embedder::open_embedder;
 use crate::startup::engines::{choose, engines};
-use crate::startup::local_models::FirstRun;
 
 /// What the memory is connected to.
 #[derive(Default)]

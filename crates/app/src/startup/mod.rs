@@ -3,7 +3,7 @@
 pub mod backup;
 pub mod channels;
 mod email_channel;
-pub mod embedder;
+pub(crate) mod embedder;
 pub mod engines;
 pub mod identity;
 pub mod keys;
@@ -13,7 +13,6 @@ pub mod mail;
 pub(crate) mod managed_server;
 pub mod memory;
 pub mod routing;
-mod secret_file;
 pub mod sources;
 pub mod tasks;
 pub mod telemetry;

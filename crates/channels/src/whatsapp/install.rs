@@ -12,9 +12,10 @@ const SCRIPT: &str = "bridge.mjs";
 const LOCK_FILE: &str = include_str!("../../../../bridges/whatsapp/package-lock.json");
 
 /// In the order in which they are written: what a script imports is there before it.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("message_age.mjs", include_str!("../../../../bridges/whatsapp/message_age.mjs")),
     ("forwarded.mjs", include_str!("../../../../bridges/whatsapp/forwarded.mjs")),
+    ("ending.mjs", include_str!("../../../../bridges/whatsapp/ending.mjs")),
     (SCRIPT, include_str!("../../../../bridges/whatsapp/bridge.mjs")),
     ("package.json", include_str!("../../../../bridges/whatsapp/package.json")),
     ("package-lock.json", LOCK_FILE),

@@ -44,6 +44,6 @@ pub async fn login(program: &WhatsappProgram, mut on_step: impl FnMut(LoginStep)
             None => break Err(LoginError::Ended(process.ended().await)),
         }
     };
-    process.stop(&Order::Disconnect.line()).await;
+    process.stop(&Order::Disconnect.line(), async {}).await;
     outcome
 }

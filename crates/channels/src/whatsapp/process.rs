@@ -20,6 +20,9 @@ const STOP_TIMEOUTS: StopTimeouts =
 
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Longer than the subprocess may take to stop.
+const REST_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The program to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WhatsappProgram {
@@ -82,12 +85,13 @@ impl Process {
         }
     }
 
-    /// Sends a last line and closes stdin, then stops the subprocess.
-    pub async fn stop(mut self, last_line: &str) {
+    /// Sends a last line and closes stdin, then stops the subprocess. `rest` reads what it still writes; it gets as long as that
+    /// takes, and at most [`REST_TIMEOUT`].
+    pub async fn stop(mut self, last_line: &str, rest: impl Future<Output = ()>) {
         // The subprocess also stops when its stdin is closed.
         let _ = self.write(last_line).await;
         drop(self.stdin);
-        self.child.stop(STOP_TIMEOUTS).await;
+        let _ = tokio::join!(self.child.stop(STOP_TIMEOUTS), timeout(REST_TIMEOUT, rest));
     }
 }
 

@@ -9,7 +9,7 @@ use hob_core::Backoff;
 use hob_process::{Supervised, supervise};
 use serde_json::Map;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::event::{self, Event, Order, Received, ReportedStatus};
@@ -26,6 +26,9 @@ use crate::status_transitions::Trigger;
 use crate::types::{ChannelMessage, ChannelStatus};
 
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+/// How long the last messages of a subprocess wait for each other. A database that takes longer saves them in any order.
+const SAVE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Owns the subprocess from its first start to the end.
 pub(super) struct WhatsappSupervisor {
@@ -77,12 +80,13 @@ impl WhatsappSupervisor {
             tokio::select! {
                 () = stop.cancelled() => break None,
                 line = lines.next() => match line {
-                    Some(Ok(line)) => {
+                    Some(Ok(line)) => tokio::select! {
+                        // First, so that a message that was read gets into the inbox also after a stop. The inbox saves it.
+                        biased;
+                        () = self.handle_line(&line) => {}
                         // A message may wait for the database.
-                        if stop.run_until_cancelled(self.handle_line(&line)).await.is_none() {
-                            break None;
-                        }
-                    }
+                        () = stop.cancelled() => break None,
+                    },
                     Some(Err(error)) => break Some(format!("its output cannot be read: {error}")),
                     None => break Some(process.ended().await),
                 },
@@ -95,8 +99,17 @@ impl WhatsappSupervisor {
         };
         self.sender.detach();
         self.link_code.set(None);
-        process.stop(&Order::Disconnect.line()).await;
+        process.stop(&Order::Disconnect.line(), self.receive_rest(lines)).await;
         how
+    }
+
+    /// Receives the messages that the subprocess still writes: WhatsApp does not send them again.
+    async fn receive_rest(&self, mut lines: Lines) {
+        while let Some(Ok(line)) = lines.next().await {
+            if let Ok(Event::Message(received)) = event::read(&line) {
+                let _ = timeout(SAVE_TIMEOUT, self.receive(received)).await;
+            }
+        }
     }
 
     async fn handle_line(&self, line: &str) {

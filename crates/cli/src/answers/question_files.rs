@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
-use hob_app::picture_url;
+use hob_agents::picture_url;
 use hob_conversations::{AttachmentKind, SavedAttachment};
 use hob_memory::{OcrProgram, ReadError, ReadLimits, document_kind, read_file};
 

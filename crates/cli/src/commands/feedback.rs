@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 use hob_app::startup::routing::open_feedback;
-use hob_app::{RateError, RatingResult};
+use hob_routing::{RateError, RatingResult};
 use hob_telemetry::TelemetryService;
 use jiff::SignedDuration;
 use serde_json::json;
@@ -75,9 +75,8 @@ fn explain(error: RateError) -> anyhow::Error {
 mod tests {
     use std::time::Duration;
 
-    use hob_app::RatableAnswer;
     use hob_core::Moment;
-    use hob_routing::Rating;
+    use hob_routing::{RatableAnswer, Rating};
 
     use super::*;
 

@@ -5,9 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use hob_config::hardware::{Gpu, GpuVendor, detect};
-use hob_config::{
-    Config, EngineName, Environment, Hardware, Overwrite, keep_copy, recommend, template, write_new,
-};
+use hob_config::{Config, EngineName, Environment, Hardware, recommend, template};
+use hob_process::{Overwrite, keep_copy, write_new};
 
 use crate::args::InitArgs;
 use crate::commands::{audit, block_on};

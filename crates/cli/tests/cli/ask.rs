@@ -444,6 +444,19 @@ async fn an_engine_other_than_the_default_is_reported() {
 }
 
 #[tokio::test]
+async fn an_engine_that_refuses_its_key_is_not_said_to_be_down() {
+    let refusal = r#"{"error": {"message": "Incorrect API key provided"}}"#;
+    let locked = FakeServer::replying(Reply::json(401, refusal)).await;
+    let home = Home::with_engines(&[("vllm", &locked.url())]);
+    let stderr = "error: vllm answered 401: Incorrect API key provided. Check [engine.vllm] api_key.\n";
+    // Named, and as the default.
+    for arguments in [&["ask", "-e", "vllm", "q"][..], &["ask", "q"]] {
+        let ran = home.run(arguments).await;
+        assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr: stderr.into() });
+    }
+}
+
+#[tokio::test]
 async fn a_named_engine_has_no_fallback() {
     let ollama = fakes::ollama().await;
     let ran = home(&ollama).run(&["ask", "-e", "vllm", "q"]).await;

@@ -80,6 +80,10 @@ async fn status_reports_the_problem_and_exits_with_1() {
     let unsent = home.run(&["channel", "send", "telegram", "hello", "--gateway", &url]).await;
     assert_eq!((unsent.code, unsent.stdout.as_str()), (Some(1), ""));
     assert!(unsent.stderr.contains("the message to 'telegram' was not delivered"), "{}", unsent.stderr);
+    let configured = Home::with_config(&format!("[channel]\nenabled = true\ngateway_url = \"{url}\"\n"));
+    let unsent = configured.run(&["channel", "send", "telegram", "hello"]).await;
+    let advice = ". Check the gateway, and [channel] gateway_url and token\n";
+    assert!(unsent.stderr.ends_with(advice), "{}", unsent.stderr);
     let wrong = home.run(&["channel", "list", "--gateway", "localhost:18789"]).await;
     assert!(wrong.code == Some(1) && wrong.stderr.contains("'ws:' or 'wss:'"), "{}", wrong.stderr);
 }
@@ -203,7 +207,7 @@ async fn linking_whatsapp_installs_the_bridge_and_shows_the_code() {
     assert!(ran.stdout.ends_with("WhatsApp is linked.\n"), "{}", ran.stdout);
     assert!(ran.stderr.contains("enabled = true"), "{}", ran.stderr);
     let installed = home.directory().join("bridges/whatsapp");
-    for file in ["bridge.mjs", "message_age.mjs", "forwarded.mjs", "package-lock.json"] {
+    for file in ["bridge.mjs", "message_age.mjs", "forwarded.mjs", "ending.mjs", "package-lock.json"] {
         assert!(installed.join(file).is_file(), "{file}");
     }
     let arguments = std::fs::read_to_string(installed.join("npm-arguments")).expect("npm ran there");

@@ -64,3 +64,29 @@ async fn a_key_of_another_certificate_stops_the_start_and_the_doctor_says_why() 
         (Some(1), &json!(false), &json!("bad"), Some(reason))
     );
 }
+
+#[tokio::test]
+async fn a_certificate_that_has_expired_is_reported_by_the_server_and_the_doctor() {
+    let ollama = fakes::ollama().await;
+    let home = home(&ollama.url(), &TestCertificate::expired());
+    let mut server = Running::start(&home, &[]).await;
+    let words = "the certificate of [server.tls] has expired, so clients refuse it";
+    server.says(words).await;
+    let doctor = home.run(&["doctor"]).await;
+    assert!(doctor.code == Some(1) && doctor.stdout.contains(words), "{}", doctor.stdout);
+    let ended = server.terminate().await;
+    assert_eq!(ended.stderr.matches(words).count(), 1, "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn an_engine_whose_certificate_is_not_accepted_is_not_said_to_be_down() {
+    let ollama = fakes::ollama().await;
+    let server = Running::start(&home(&ollama.url(), &TestCertificate::expired()), &[]).await;
+    let engine = format!("https://{}", server.address());
+    let ran = Home::with_engines(&[("vllm", &engine)]).run(&["ask", "q"]).await;
+    let stderr = format!(
+        "error: cannot reach vllm at {engine}: its certificate has expired, or the clock of this machine is wrong. Check \
+         the address and the clock of this machine, renew the engine's certificate, or name its authority in SSL_CERT_FILE; 'hob doctor' checks the engine.\n"
+    );
+    assert_eq!(ran, Ran { code: Some(1), stdout: String::new(), stderr });
+}

@@ -132,6 +132,17 @@ async fn documents_of_a_watched_folder_are_not_forgotten_and_uploads_lose_their_
         let ran = home.run(&["memory", "forget", path(&file)]).await;
         assert_eq!(ran.code, Some(1), "{}", ran.stdout);
     }
+
+    // Their copies also go with a directory above them.
+    for name in ["gate.md", "door.md"] {
+        std::fs::write(uploads.join(name), "The code is 4711.").expect("a file");
+    }
+    let ran = home.run(&["memory", "index", path(&uploads.join("gate.md"))]).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let ran = home.run(&["memory", "forget", path(home.directory())]).await;
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert_eq!(ran.stdout, "Removed 1 source, 1 passage, 2 uploaded files.\n");
+    assert!(!uploads.exists(), "their directory goes too");
 }
 
 #[tokio::test]
@@ -314,7 +325,7 @@ async fn verbose_output_names_skipped_files_with_the_reason() {
     let ran = home.run(&["memory", "index", "-v", path(&notes)]).await;
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let said = format!(
-        "skipped {}: the file is in Hob's own directory or has the name of a key or password file; such files are never read",
+        "skipped {}: the file has the name of a key or password file, or is in a directory of them; such files are never read",
         notes.join("server.pem").display()
     );
     assert!(ran.stderr.lines().any(|line| line == said), "{}", ran.stderr);

@@ -12,7 +12,7 @@ use crate::openai_compat::answer;
 use crate::openai_compat::chunks::ChatChunkDecoder;
 use crate::openai_compat::embeddings;
 use crate::openai_compat::media;
-use crate::openai_compat::post_chat;
+use crate::openai_compat::reasoning_demands::ReasoningDemands;
 use crate::openai_compat::request::{ChatBodyOptions, LengthField, ReasoningFields, ToolsField};
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
 use crate::wire::deltas::deltas;
@@ -23,6 +23,8 @@ const MODELS: &str = "/models";
 
 pub(super) struct OpenAi {
     endpoint: Endpoint,
+    /// Of a compatible service in the place of OpenAI.
+    reasoning_demands: ReasoningDemands,
 }
 
 impl OpenAi {
@@ -33,7 +35,7 @@ impl OpenAi {
             resend: Resend::Never,
             ..EndpointOptions::new(access.label, access.host)
         })?;
-        Ok(OpenAi { endpoint })
+        Ok(OpenAi { endpoint, reasoning_demands: ReasoningDemands::default() })
     }
 
     /// Every chat model of OpenAI accepts tools, so Hob does not retry without them.
@@ -44,7 +46,7 @@ impl OpenAi {
             length_field: LengthField::MaxCompletionTokens,
             reasoning: ReasoningFields::LeftOut,
         };
-        post_chat(&self.endpoint, "/chat/completions", request, options).await
+        self.reasoning_demands.post_chat(&self.endpoint, "/chat/completions", request, options).await
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Knows hosts only by the trait `Engine`. `failover` asks one host after another. The rules are pure and have their own
 //! files: which host gets a request (`host_choice`, `affinity`), which host is skipped for a while (`circuit_breaker`), and
-//! what a failure means (`failure_class`). `discovery` keeps the list of hosts up to date where it comes from DNS.
+//! what a failure means (`failure_class`). `discovery` keeps the list of hosts up to date where it comes from DNS, and `served` makes an
+//! engine of the servers that the owner names.
 //!
 //! A request is sent to another host only while no part of an answer has reached the caller, and only if the first
 //! host did not process it, or its work is lost and a second request costs nothing but time.
@@ -17,6 +18,7 @@ mod host_check;
 mod host_choice;
 mod host_table;
 mod name_servers;
+pub(crate) mod served;
 mod tracked_stream;
 
 use std::sync::Arc;

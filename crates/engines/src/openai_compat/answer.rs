@@ -1,12 +1,15 @@
 //! The complete answer, token usage and the list of models.
 
-use hob_core::{Answer, FinishReason, Generation, ModelCapabilities, ModelInfo, ModelKind, Usage};
+use hob_core::{
+    Answer, FinishReason, Generation, ModelCapabilities, ModelInfo, ModelKind, SealedReasoning, Usage,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::legacy_logprobs;
 use super::tool_calls::WireCall;
 use crate::wire::deltas::DecodeError;
+use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::token_count;
 
 #[derive(Deserialize)]
@@ -16,6 +19,8 @@ struct Completion {
     choices: Vec<Choice>,
     #[serde(default)]
     usage: Option<WireUsage>,
+    #[serde(default)]
+    error: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -35,6 +40,9 @@ struct Choice {
     matched_stop: Option<Value>,
     #[serde(default)]
     logprobs: Option<Value>,
+    /// OpenRouter: why the provider behind it broke off.
+    #[serde(default)]
+    error: Option<Value>,
 }
 
 #[derive(Deserialize, Default)]
@@ -50,6 +58,9 @@ struct WireAnswer {
     refusal: Option<String>,
     #[serde(default)]
     tool_calls: Option<Vec<WireCall>>,
+    /// LiteLLM: what Anthropic signed or hid.
+    #[serde(default)]
+    thinking_blocks: Option<Vec<Value>>,
 }
 
 /// Token counts. A missing count is zero.
@@ -59,6 +70,8 @@ pub struct WireUsage {
     prompt_tokens: u64,
     #[serde(default, deserialize_with = "token_count::or_zero")]
     completion_tokens: u64,
+    #[serde(default, deserialize_with = "token_count::or_zero")]
+    total_tokens: u64,
     #[serde(default)]
     prompt_tokens_details: Option<PromptDetails>,
     #[serde(default)]
@@ -83,9 +96,12 @@ struct CompletionDetails {
 impl From<WireUsage> for Usage {
     fn from(usage: WireUsage) -> Self {
         let thought = usage.completion_tokens_details.and_then(|details| details.reasoning_tokens);
+        let counted = usage.prompt_tokens.saturating_add(usage.completion_tokens);
+        // xAI counts what its models think beside the completion, and only the total shows it.
+        let beside = thought.filter(|tokens| counted.saturating_add(*tokens) == usage.total_tokens);
         Usage {
             prompt_tokens: usage.prompt_tokens,
-            completion_tokens: usage.completion_tokens,
+            completion_tokens: usage.completion_tokens.saturating_add(beside.unwrap_or(0)),
             cached_tokens: usage.prompt_tokens_details.and_then(|details| details.cached_tokens),
             // SGLang writes a zero for every model that does not think.
             reasoning_tokens: thought.or(usage.reasoning_tokens.filter(|tokens| *tokens > 0)),
@@ -96,9 +112,13 @@ impl From<WireUsage> for Usage {
 
 /// Reads a complete answer.
 pub fn read(body: &[u8], requested_model: &str) -> Result<Generation, DecodeError> {
-    // Some proxies send an error with a success status.
+    // Some proxies send an error with a success status, also beside an answer.
     let completion: Completion =
         serde_json::from_slice(body).map_err(|error| DecodeError::unreadable(body, error.to_string()))?;
+    let of_choices = completion.choices.iter().filter_map(|choice| choice.error.as_ref());
+    if let Some(error) = completion.error.iter().chain(of_choices).next() {
+        return Err(DecodeError::reported(EngineErrorBody::of(error)));
+    }
     let malformed = |reason: &str| DecodeError::Malformed(reason.to_owned());
     let mut answers = Vec::with_capacity(completion.choices.len());
     for choice in completion.choices {
@@ -140,7 +160,12 @@ impl Choice {
             reasoning: message.reasoning_content.or(message.reasoning).filter(|text| !text.is_empty()),
             tool_calls: calls.into_iter().map(WireCall::into_tool_call).collect(),
             finish_reason,
-            sealed_reasoning: Vec::new(),
+            sealed_reasoning: message
+                .thinking_blocks
+                .iter()
+                .flatten()
+                .filter_map(SealedReasoning::from_value)
+                .collect(),
             later_thoughts: Vec::new(),
             logprobs: self.logprobs.filter(|value| !value.is_null()).map(legacy_logprobs::in_chat_form),
         })

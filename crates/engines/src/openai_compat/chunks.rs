@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use hob_core::{Delta, FinishReason, TextDelta, ToolCallDelta, Usage};
+use hob_core::{Delta, FinishReason, ReasoningSeal, SealedReasoning, TextDelta, ToolCallDelta, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -57,6 +57,7 @@ impl Choice<'_> {
                     content: Some(Text(text)),
                     reasoning_content: None,
                     reasoning: None,
+                    thinking_blocks: None,
                     tool_calls,
                     ..
                 }),
@@ -79,6 +80,8 @@ struct Piece<'a> {
     #[serde(borrow)]
     refusal: Option<Text<'a>>,
     tool_calls: Option<Vec<WireCall>>,
+    /// LiteLLM: what Anthropic signed or hid. The text of signed blocks comes as `reasoning_content` too.
+    thinking_blocks: Option<Vec<Value>>,
 }
 
 /// Decodes one stream.
@@ -163,6 +166,8 @@ impl ChatChunkDecoder {
             if let Some(Text(text)) = thought.filter(|Text(text)| !text.is_empty()) {
                 deltas.push_back(Delta::Reasoning { choice: index, text: text.into_owned() });
             }
+            let blocks = piece.thinking_blocks.iter().flatten().filter_map(SealedReasoning::from_value);
+            deltas.extend(blocks.map(|block| Delta::ReasoningSeal { choice: index, seal: seal(block) }));
             let text = piece.content.or(piece.refusal).filter(|Text(text)| !text.is_empty());
             if text.is_some() || logprobs.is_some() {
                 let text = text.map(|Text(text)| text.into_owned()).unwrap_or_default();
@@ -178,6 +183,8 @@ impl ChatChunkDecoder {
             Some(Text(reason)) if reason.is_empty() => {
                 self.unexplained.insert(index);
             }
+            // OpenRouter sends the reason again with the usage.
+            Some(_) if self.finished.contains(&index) => {}
             Some(Text(reason)) => {
                 self.finished.push(index);
                 let reason = finish(&reason, choice.stop_reason.or(choice.matched_stop));
@@ -208,6 +215,14 @@ impl ChatChunkDecoder {
     #[cfg(fuzzing)]
     pub(super) fn forget_template(&mut self) {
         self.template = None;
+    }
+}
+
+/// The end of a block of reasoning.
+fn seal(block: SealedReasoning) -> ReasoningSeal {
+    match block {
+        SealedReasoning::Signed { text: _, signature } => ReasoningSeal::Signature(signature),
+        SealedReasoning::Redacted { data } => ReasoningSeal::Redacted(data),
     }
 }
 

@@ -74,6 +74,78 @@ fn what_was_thought_is_counted_where_the_engine_counts_it() {
 }
 
 #[test]
+fn what_was_thought_is_counted_once_wherever_the_provider_counts_it() {
+    for (total, expected) in [(374, 95), (285, 6), (0, 6)] {
+        let usage = format!(
+            r#"{{"prompt_tokens":279,"completion_tokens":6,"total_tokens":{total},"completion_tokens_details":{{"reasoning_tokens":89}}}}"#
+        );
+        let usage = Usage::from(serde_json::from_str::<WireUsage>(&usage).unwrap());
+        assert_eq!((usage.completion_tokens, usage.reasoning_tokens), (expected, Some(89)), "{total}");
+    }
+}
+
+#[test]
+fn reasoning_that_a_provider_sealed_passes_a_proxy() {
+    let signed = r#""thinking_blocks":[{"type":"thinking","thinking":"","signature":"s1"}]"#;
+    let hidden = r#""thinking_blocks":[{"type":"redacted_thinking","data":"d"}]"#;
+    let deltas = decode(
+        1,
+        &[
+            r#"data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm","thinking_blocks":[{"type":"thinking","thinking":"hm","signature":""}]}}]}"#,
+            &format!(
+                r#"data: {{"choices":[{{"index":0,"delta":{{"content":"","reasoning_content":"",{signed}}}}}]}}"#
+            ),
+            &format!(r#"data: {{"choices":[{{"index":0,"delta":{{"content":"",{hidden}}}}}]}}"#),
+            r#"data: {"choices":[{"index":0,"delta":{"content":"4"}}]}"#,
+            r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
+            "data: [DONE]",
+        ],
+    );
+    let seal = |seal| Delta::ReasoningSeal { choice: 0, seal };
+    let expected = vec![
+        Delta::Reasoning { choice: 0, text: "hm".into() },
+        seal(ReasoningSeal::Signature("s1".into())),
+        seal(ReasoningSeal::Redacted("d".into())),
+        Delta::text("4"),
+        STOP,
+        DONE,
+    ];
+    assert_eq!(deltas, Ok(expected));
+
+    let whole = format!(
+        r#"{{"choices":[{{"message":{{"content":"4","reasoning_content":"hm",{}}},"finish_reason":"stop"}}]}}"#,
+        signed.replace(r#""thinking":"""#, r#""thinking":"hm""#)
+    );
+    let answer = read(whole.as_bytes(), "m").unwrap().answer;
+    let sealed = SealedReasoning::Signed { text: "hm".into(), signature: "s1".into() };
+    assert_eq!((answer.reasoning.as_deref(), answer.sealed_reasoning), (Some("hm"), vec![sealed]));
+}
+
+#[test]
+fn an_answer_ends_once_although_its_reason_comes_twice() {
+    let finish = r#"data: {"choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}]}"#;
+    let again = r#"data: {"choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}],"usage":{}}"#;
+    let deltas = decode(1, &[finish, again, "data: [DONE]"]);
+    assert_eq!(deltas, Ok(vec![STOP, Delta::Done { usage: Some(Usage::default()) }]));
+}
+
+#[test]
+fn an_error_beside_an_answer_is_the_error() {
+    let error = r#""error":{"code":502,"message":"the provider is down"}"#;
+    for body in [
+        format!(r#"{{"choices":[],{error}}}"#),
+        format!(r#"{{"choices":[{{"message":{{"content":"half"}},"finish_reason":"error",{error}}}]}}"#),
+    ] {
+        let reported =
+            DecodeError::Reported { message: "the provider is down".into(), code: None, status: Some(502) };
+        assert_eq!(read(body.as_bytes(), "m"), Err(reported), "{body}");
+    }
+    let fine =
+        r#"{"error":null,"choices":[{"message":{"content":"4"},"finish_reason":"stop","error":null}]}"#;
+    assert_eq!(read(fine.as_bytes(), "m").unwrap().answer.content, "4");
+}
+
+#[test]
 fn calls_keep_their_index_and_only_begin_once() {
     let deltas = decode(
         1,

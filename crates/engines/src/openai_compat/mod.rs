@@ -15,6 +15,7 @@ pub(crate) mod fuzzing;
 mod infill;
 mod legacy_logprobs;
 pub(crate) mod media;
+pub(crate) mod reasoning_demands;
 pub mod request;
 mod rerank;
 mod retry_without_tools;
@@ -37,7 +38,8 @@ use self::chunks::ChatChunkDecoder;
 use self::completions::CompletionBodyOptions;
 use self::fill_in_middle::GapMarkers;
 use self::infill::InfillDecoder;
-use self::request::{ChatBodyOptions, LengthField, ReasoningFields, ToolsField, body};
+use self::reasoning_demands::ReasoningDemands;
+use self::request::{ChatBodyOptions, LengthField, ReasoningFields, ToolsField};
 pub use self::style::{ServerKind, Style};
 use crate::embeddings::OverlongPolicy;
 use crate::multiple_choices;
@@ -59,11 +61,17 @@ pub struct OpenAiCompat {
     endpoint: Endpoint,
     /// The markers of the gap to fill, of the models that were asked to fill one; `None` for those without.
     gap_markers: Arc<Mutex<HashMap<String, Option<&'static GapMarkers>>>>,
+    reasoning_demands: ReasoningDemands,
 }
 
 impl OpenAiCompat {
     pub fn new(style: Style, endpoint: Endpoint) -> Self {
-        OpenAiCompat { style, endpoint, gap_markers: Arc::default() }
+        OpenAiCompat {
+            style,
+            endpoint,
+            gap_markers: Arc::default(),
+            reasoning_demands: ReasoningDemands::default(),
+        }
     }
 
     /// Sends the request, and retries once without tools if the engine rejects them.
@@ -109,7 +117,7 @@ impl OpenAiCompat {
         request: &GenerateRequest,
         options: ChatBodyOptions,
     ) -> Result<Response, EngineError> {
-        post_chat(&self.endpoint, "/v1/chat/completions", request, options).await
+        self.reasoning_demands.post_chat(&self.endpoint, "/v1/chat/completions", request, options).await
     }
 
     /// Sends a text to continue, with its suffix in the form that the server takes.
@@ -202,18 +210,6 @@ impl OpenAiCompat {
     fn has_gap_path(&self, request: &CompletionRequest) -> bool {
         request.suffix.is_some() && self.style.server == ServerKind::LlamaCpp
     }
-}
-
-/// Sends a chat request and checks the status of the response.
-pub(crate) async fn post_chat(
-    endpoint: &Endpoint,
-    path: &str,
-    request: &GenerateRequest,
-    options: ChatBodyOptions,
-) -> Result<Response, EngineError> {
-    let json = body(request, options).map_err(|error| endpoint.malformed(error.to_string()))?;
-    let response = endpoint.post(path, json).await?;
-    endpoint.accept(response).await.map_err(|error| unknown_model(error, &request.model))
 }
 
 #[async_trait]

@@ -1,14 +1,14 @@
 //! The request body, serialized from [`GenerateRequest`] without a copy of the conversation.
 
+use std::borrow::Cow;
+
 use hob_core::{
-    Content, ContentPart, GenerateRequest, JsonSchema, Message, ReplyMode, ResponseFormat, Role,
-    THINKING_BLOCKS, ToolCall, ToolChoice, ToolDefinition, is_reasoning_field, tool_arguments,
+    Content, ContentPart, GenerateRequest, JsonSchema, Message, REASONING_CONTENT, ReplyMode, ResponseFormat,
+    Role, THINKING_BLOCKS, ToolCall, ToolChoice, ToolDefinition, call_id, is_reasoning_field, tool_arguments,
 };
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
-
-use super::tool_calls::plain_call_id;
 
 /// Whether the request contains the caller's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,12 @@ pub enum ReasoningFields {
     Text,
     /// None. OpenAI refuses unknown fields of a message, and another model's thoughts are not for it.
     LeftOut,
+    /// A text in every message of the assistant, under the one name that DeepSeek and Kimi demand.
+    Demanded,
 }
+
+/// The longest id of a call that OpenAI accepts. Those of vLLM can have 46 characters.
+const LONGEST_CALL_ID: usize = 40;
 
 impl ReasoningFields {
     /// Whether a message contains the field `name`.
@@ -50,17 +55,27 @@ impl ReasoningFields {
         match self {
             ReasoningFields::All => true,
             ReasoningFields::Text => name != THINKING_BLOCKS,
-            ReasoningFields::LeftOut => !is_reasoning_field(name),
+            ReasoningFields::LeftOut | ReasoningFields::Demanded => !is_reasoning_field(name),
         }
     }
 
     /// The id of a call, with the provider's signature only where this may reach that provider.
-    fn call_id(self, id: &str) -> &str {
+    fn call_id(self, id: &str) -> Cow<'_, str> {
         match self {
-            ReasoningFields::All => id,
-            ReasoningFields::Text | ReasoningFields::LeftOut => plain_call_id(id),
+            ReasoningFields::All => Cow::Borrowed(id),
+            ReasoningFields::Text => Cow::Borrowed(call_id::plain(id)),
+            ReasoningFields::LeftOut | ReasoningFields::Demanded => {
+                call_id::accepted(id, |id| id.len() <= LONGEST_CALL_ID)
+            }
         }
     }
+}
+
+/// What the model thought before its message. Providers that demand it take an empty text for a missing one.
+fn demanded(message: &Message) -> &str {
+    let text = |name: &&str| message.extra.get(*name)?.as_str();
+    let names = [REASONING_CONTENT, "reasoning", "thinking"];
+    names.iter().filter_map(text).find(|text| !text.is_empty()).unwrap_or(" ")
 }
 
 /// The bytes of a body beside the text of its messages, and those of a message beside its text: more than most have.
@@ -221,6 +236,9 @@ impl Serialize for WireMessage<'_> {
         }
         let answered = message.tool_call_id.as_deref().map(|id| self.1.call_id(id));
         entry(&mut map, "tool_call_id", answered.as_ref())?;
+        if message.role == Role::Assistant && self.1 == ReasoningFields::Demanded {
+            map.serialize_entry(REASONING_CONTENT, demanded(message))?;
+        }
         for (name, value) in message.extra.iter().filter(|(name, _)| self.1.contain(name)) {
             map.serialize_entry(name, value)?;
         }

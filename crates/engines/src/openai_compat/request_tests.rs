@@ -160,9 +160,59 @@ fn ids_of_calls_carry_a_providers_signature_only_to_a_proxy() {
         let messages = written(&request, ChatBodyOptions { reasoning, ..WHOLE })["messages"].clone();
         [&messages[0]["tool_calls"][0]["id"], &messages[1]["tool_call_id"]].map(Value::clone)
     };
-    assert_eq!(ids(ReasoningFields::LeftOut), ["fc-1", "fc-1"]);
-    assert_eq!(ids(ReasoningFields::Text), ["fc-1", "fc-1"]);
+    for reasoning in [ReasoningFields::LeftOut, ReasoningFields::Demanded, ReasoningFields::Text] {
+        assert_eq!(ids(reasoning), ["fc-1", "fc-1"]);
+    }
     assert_eq!(ids(ReasoningFields::All), [signed, signed]);
+}
+
+#[test]
+fn ids_that_openai_refuses_become_short() {
+    let ids = |id: &str, reasoning| {
+        let call = ToolCall { id: id.into(), name: "now".into(), arguments: "{}".into() };
+        let messages = vec![
+            Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") },
+            Message::tool_result(id, "noon"),
+        ];
+        let request = GenerateRequest { messages, ..asking("") };
+        let messages = written(&request, ChatBodyOptions { reasoning, ..WHOLE })["messages"].clone();
+        let id = |value: &Value| value.as_str().unwrap().to_owned();
+        (id(&messages[0]["tool_calls"][0]["id"]), id(&messages[1]["tool_call_id"]))
+    };
+    let long = "chatcmpl-tool-0123456789abcdef0123456789abcdef";
+    let (called, answered) = ids(long, ReasoningFields::LeftOut);
+    assert_eq!(called, answered);
+    assert!(call_id::is_short(&called), "{called}");
+    for (id, reasoning) in
+        [(&long[..40], ReasoningFields::LeftOut), (long, ReasoningFields::Text), (long, ReasoningFields::All)]
+    {
+        assert_eq!(ids(id, reasoning), (id.to_owned(), id.to_owned()));
+    }
+}
+
+#[test]
+fn every_answer_has_the_reasoning_that_a_provider_demands() {
+    let thinking = |fields: Value| {
+        let extra = fields.as_object().unwrap().clone();
+        Message { extra, ..Message::new(Role::Assistant, "4") }
+    };
+    let messages = vec![
+        Message::new(Role::User, "2 + 2?"),
+        thinking(json!({ "reasoning_content": "2 and 2", "thinking_blocks": [], "refusal": null })),
+        thinking(json!({ "reasoning_content": "", "reasoning": "is 4" })),
+        thinking(json!({})),
+    ];
+    let request = GenerateRequest { messages, ..asking("") };
+    let demanded = ChatBodyOptions { reasoning: ReasoningFields::Demanded, ..WHOLE };
+    assert_eq!(
+        written(&request, demanded)["messages"],
+        json!([
+            { "role": "user", "content": "2 + 2?" },
+            { "role": "assistant", "content": "4", "reasoning_content": "2 and 2", "refusal": null },
+            { "role": "assistant", "content": "4", "reasoning_content": "is 4" },
+            { "role": "assistant", "content": "4", "reasoning_content": " " },
+        ])
+    );
 }
 
 #[test]

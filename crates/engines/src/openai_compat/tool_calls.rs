@@ -11,15 +11,6 @@ pub(crate) fn new_call_id() -> String {
     random_id("call_")
 }
 
-/// What stands between the id of a call and the signature that a provider expects back with it.
-pub(crate) const SIGNATURE_MARK: &str = "--thought--";
-
-/// The id without a signature, which only the provider that made it understands. It has hundreds of characters, and
-/// other providers limit the length of an id.
-pub(crate) fn plain_call_id(id: &str) -> &str {
-    id.split_once(SIGNATURE_MARK).map_or(id, |(id, _)| id)
-}
-
 /// A call, or one fragment of a streamed call.
 #[derive(Debug, Deserialize)]
 pub struct WireCall {

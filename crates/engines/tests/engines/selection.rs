@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hob_core::{Engine, EngineError, GenerateRequest, Generation, GenerationStream, ModelInfo};
 use hob_engines::selection::{
-    NoEngine, RejectedEngine, RejectionReason, SelectionReason, SelectionRules, healthy, probe_all, select,
+    NoEngine, RejectedEngine, RejectionReason, SelectionReason, SelectionRules, healthy, others_of_pool,
+    probe_all, select,
 };
 use hob_net::BindAddress;
 use tokio::time::Instant;
@@ -215,6 +216,17 @@ async fn a_server_never_picks_or_even_asks_itself() {
     assert_eq!(vllm.probes(), 0);
 }
 
+#[test]
+fn the_pool_is_in_its_order_without_the_selected_engine_and_hobs_own_address() {
+    let (ollama, sglang) = (Scripted::new("ollama", Health::Well), Scripted::new("sglang", Health::Well));
+    let litellm = Scripted::new("litellm", Health::Well);
+    let vllm = Scripted::at("vllm", Health::Well, "http://localhost:8000");
+    let own = BindAddress { host: "127.0.0.1".into(), port: 8000 };
+    let engines = as_engines(&[&ollama, &sglang, &litellm, &vllm]);
+    let pool = ["sglang", "vllm", "unknown", "litellm", "ollama"];
+    assert_eq!(keys(&others_of_pool(litellm.as_ref(), &engines, &pool, &own)), ["sglang", "ollama"]);
+}
+
 fn keys(engines: &[Arc<dyn Engine>]) -> Vec<&str> {
     engines.iter().map(|engine| engine.key()).collect()
 }
@@ -272,4 +284,19 @@ async fn a_default_that_is_slow_but_well_is_waited_for() {
         chosen(&[&vllm, &ollama], &by_default("ollama")).await,
         Ok(("ollama".into(), SelectionReason::Default))
     );
+}
+
+#[test]
+fn only_a_cloud_that_nobody_chose_says_why_it_answers() {
+    let reason = |because: SelectionReason, key: &str| {
+        because.cloud_reason(key).map(|reason| reason.as_str().to_owned())
+    };
+    let missing = "the cloud answers: ollama did not answer when Hob was started";
+    assert_eq!(reason(instead_of("ollama"), "cloud").as_deref(), Some(missing));
+    let none = SelectionReason::Fallback { instead_of: None };
+    let silent = "the cloud answers: no other engine answered when Hob was started";
+    assert_eq!(reason(none, "cloud").as_deref(), Some(silent));
+    assert_eq!(reason(instead_of("ollama"), "vllm"), None);
+    assert_eq!(reason(SelectionReason::Given, "cloud"), None);
+    assert_eq!(reason(SelectionReason::Default, "cloud"), None);
 }

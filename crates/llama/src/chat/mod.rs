@@ -4,6 +4,7 @@
 mod answer_format;
 mod answer_parser;
 mod call_grammar;
+mod call_ids;
 mod gbnf;
 mod native;
 mod plain_tools;

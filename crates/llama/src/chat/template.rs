@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use super::answer_format::AnswerFormat;
+use super::call_ids::{CallIds, TRIED_NAME};
 use super::native::{CallLimits, NativeTemplate};
 
 /// Enough for thousands of messages. A template that takes longer is stopped; in tests sooner.
@@ -124,6 +125,8 @@ pub(crate) struct ChatTemplate {
     pub(crate) tools: ToolSupport,
     /// Whether it writes the calls of earlier answers. Otherwise they must be part of their text.
     pub(crate) writes_calls: bool,
+    /// What it demands of their ids.
+    pub(crate) call_ids: CallIds,
     /// Whether it has a format for reasoning.
     pub(crate) thinks: bool,
     /// The texts that mark calls and reasoning in its answers.
@@ -143,6 +146,7 @@ impl ChatTemplate {
             source: source.to_owned(),
             tools: if info.supports_tools { ToolSupport::ListOnly } else { ToolSupport::None },
             writes_calls: info.supports_tool_calls,
+            call_ids: CallIds::Any,
             thinks: false,
             marks: Vec::new(),
         };
@@ -153,6 +157,9 @@ impl ChatTemplate {
             }
             template.thinks = trial.thinks();
             template.marks = trial.marks().map(str::to_owned).collect();
+        }
+        if template.writes_calls {
+            template.call_ids = CallIds::of_template(|id| template.prompt_after_call(id));
         }
         Ok(template)
     }
@@ -182,16 +189,32 @@ impl ChatTemplate {
 
     fn trial(&self) -> Result<AnswerFormat, TemplateError> {
         let message = json!({ "role": "user", "content": "Hello" });
+        Ok(self.try_on(&[message], Calling::Forced { several: true })?.format)
+    }
+
+    /// The prompt of a conversation with a call that has this id; `None` if the template refuses it.
+    fn prompt_after_call(&self, id: &str) -> Option<String> {
+        let function = json!({ "name": TRIED_NAME, "arguments": "{\"value\": \"a\"}" });
+        let call = json!({ "id": id, "type": "function", "function": function });
+        let messages = [
+            json!({ "role": "user", "content": "Hello" }),
+            json!({ "role": "assistant", "content": "", "tool_calls": [call] }),
+            json!({ "role": "tool", "content": "b", "tool_call_id": id }),
+        ];
+        Some(self.try_on(&messages, Calling::Never).ok()?.prompt)
+    }
+
+    /// Renders a conversation with a tool.
+    fn try_on(&self, messages: &[Value], calling: Calling) -> Result<Rendered, TemplateError> {
         let parameters = json!({ "type": "object", "properties": { "value": { "type": "string" } } });
         let function = json!({ "name": "trial", "description": "A trial", "parameters": parameters });
-        let rendered = self.render(&Conversation {
-            messages: &[message],
+        self.render(&Conversation {
+            messages,
             tools: &[json!({ "type": "function", "function": function })],
             signatures: &Map::new(),
             variables: &Map::new(),
-            calling: Calling::Forced { several: true },
-        })?;
-        Ok(rendered.format)
+            calling,
+        })
     }
 
     /// The source of the template.

@@ -118,6 +118,7 @@ impl ModelCache {
             path: group.model.stored.path.clone(),
             memory,
             is_loaded: false,
+            planned_on: group.model.cards.clone(),
             users: 0,
             last_used: now,
             loaded_at: now,

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use hob_core::{
-    Engine, FinishReason, GenerateRequest, MaxTokens, Message, Role, Temperature, ToolChoice, ToolDefinition,
+    Engine, FinishReason, GenerateRequest, MaxTokens, Message, Role, Temperature, ToolCall, ToolChoice,
+    ToolDefinition,
 };
 use hob_llama::{LlamaEngine, LlamaOptions};
 use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
@@ -59,5 +60,42 @@ async fn a_forced_call_is_found_in_every_format() {
             "{format}"
         );
         assert!(jsonschema::is_valid(&parameters, &arguments), "{format}: {arguments}");
+    }
+}
+
+/// The check of Mistral's templates.
+const NINE: &str =
+    "{%- if call.id|length != 9 %}{{ raise_exception('IDs should have length 9!') }}{%- endif %}";
+
+#[tokio::test]
+async fn a_conversation_that_began_elsewhere_continues_with_a_template_that_demands_short_ids() {
+    let begin = "{%- for call in message.tool_calls %}\n";
+    let checked = template("mistral-nemo").replace(begin, &format!("{begin}{NINE}"));
+    assert!(checked.contains(NINE));
+    let dir = TempDir::new().expect("a directory for models");
+    let entries = [("tokenizer.chat_template", MetadataValue::Text(&checked))];
+    copy_with_metadata(&model_file(), &dir.path().join("model.gguf"), &entries).expect("a copy of the model");
+    let engine =
+        LlamaEngine::new(LlamaOptions { context: Some(512), threads: 1, ..LlamaOptions::new(dir.path()) });
+    for id in ["call_8xY--thought--EqQBCgIYAhIM", "123456780", "functions.get_weather:0"] {
+        let call = ToolCall { id: id.into(), name: "get_weather".into(), arguments: "{}".into() };
+        let request = GenerateRequest {
+            model: MODEL.into(),
+            messages: vec![
+                Message::new(Role::User, "What is the weather?"),
+                Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") },
+                Message::tool_result(id, "sunny"),
+            ],
+            tools: vec![ToolDefinition {
+                name: "get_weather".into(),
+                description: None,
+                parameters: None,
+                strict: None,
+            }],
+            max_tokens: Some(MaxTokens::new(1).expect("positive")),
+            ..GenerateRequest::default()
+        };
+        let generation = engine.generate(&request).await;
+        assert!(generation.is_ok(), "{id}: {generation:?}");
     }
 }

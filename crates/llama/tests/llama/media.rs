@@ -1,6 +1,7 @@
 //! Pictures and sound with a real model and a projector of random weights: the whole path from a file to an answer.
 
 use std::io::Cursor;
+use std::path::Path;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -14,10 +15,10 @@ use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
 use hob_testkit::tiny_projector::{PICTURE_VECTORS, PictureOrder, SOUND_VECTORS, TinyProjector};
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use serde_json::{Map, Value, json};
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 use tokio::sync::OnceCell;
 
-use crate::support::{MODEL, model_file, models_dir};
+use crate::support::{MODEL, lasting_models_dir, model_file, models_dir};
 
 /// The width of the model that `./dev test` fetches.
 const WIDTH: u32 = 576;
@@ -55,20 +56,22 @@ fn engine_with_grid() -> (TempDir, LlamaEngine) {
     (dir, engine)
 }
 
-fn open(dir: &TempDir) -> LlamaEngine {
-    let options = LlamaOptions { context: Some(2048), threads: 1, ..LlamaOptions::new(dir.path()) };
+fn open(dir: impl AsRef<Path>) -> LlamaEngine {
+    let options = LlamaOptions { context: Some(2048), threads: 1, ..LlamaOptions::new(dir.as_ref()) };
     LlamaEngine::new(options)
 }
 
 async fn engine() -> Arc<LlamaEngine> {
-    static ENGINE: OnceCell<(TempDir, Arc<LlamaEngine>)> = OnceCell::const_new();
-    let (_, engine) = ENGINE
-        .get_or_init(|| async {
-            let (dir, engine) = engine_with(Some(TinyProjector::new(WIDTH)));
-            (dir, Arc::new(engine))
-        })
-        .await;
-    Arc::clone(engine)
+    static ENGINE: OnceCell<Arc<LlamaEngine>> = OnceCell::const_new();
+    let made = async || {
+        let dir = lasting_models_dir("media");
+        // Another process may read the one that is there.
+        let projector = NamedTempFile::new_in(&dir).expect("a file");
+        TinyProjector::new(WIDTH).write(projector.path()).expect("a projector");
+        projector.persist(dir.join("mmproj-model.gguf")).expect("renamed");
+        Arc::new(open(dir))
+    };
+    Arc::clone(ENGINE.get_or_init(made).await)
 }
 
 fn png(color: [u8; 3], side: u32) -> Vec<u8> {

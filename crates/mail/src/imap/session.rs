@@ -94,6 +94,14 @@ struct Answer {
     messages: Vec<FetchedParts>,
 }
 
+/// Connects, logs in and opens a folder for reading.
+pub async fn check_imap(account: &MailAccount, folder: &str) -> Result<(), MailError> {
+    let mut session = ImapSession::open(account).await?;
+    session.examine(folder).await?;
+    session.close().await;
+    Ok(())
+}
+
 impl ImapSession {
     /// Connects and logs in.
     pub async fn open(account: &MailAccount) -> Result<Self, MailError> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use hob_core::CollectionSet;
 use hob_memory::search::{SearchPurpose, SearchRequest, search};
-use hob_memory::store::{MemoryStore, NewVector};
+use hob_memory::store::{MemoryStore, NewVector, SourceScope};
 use hob_memory::{EmbedderDownload, MemoryBackend, RelevanceFloor};
 
 use super::vectors::{MODEL, Oracle, vector};
@@ -39,7 +39,7 @@ impl MeasuredMemory {
     pub fn add_vectors(&self) -> Result<Duration> {
         let (mut last, mut spent) = (0, Duration::ZERO);
         loop {
-            let missing = self.store.without_vector(MODEL, last, BATCH)?;
+            let missing = self.store.without_vector(&SourceScope::ALL, MODEL, last, BATCH)?;
             let Some(newest) = missing.last() else { return Ok(spent) };
             last = newest.chunk;
             let new: Vec<NewVector> = missing

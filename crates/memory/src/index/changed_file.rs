@@ -59,8 +59,11 @@ pub(super) fn look(
     let Some(name) = path.to_str() else {
         return Seen::Failed("its name is not UTF-8".to_owned());
     };
-    // First, so that a file that became secret is removed.
-    if options.limits.is_secret(path) || options.is_private(path) {
+    // First, so that a file that became secret is removed. Hob's usual home has a name that makes everything in it secret, too.
+    if options.is_private(path) {
+        return refused(&ReadError::Private);
+    }
+    if options.limits.is_secret(path) {
         return refused(&ReadError::Secret);
     }
     let recipe = recipe(options);

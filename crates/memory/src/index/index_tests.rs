@@ -11,7 +11,7 @@ use hob_core::CollectionName;
 use super::watch::DirectoryWatch;
 use super::*;
 use crate::chunk::ChunkOptions;
-use crate::store::{DocumentCatalog, NewFolder, SqliteMemoryStore};
+use crate::store::{CatalogPage, DocumentCatalog, NewFolder, SqliteMemoryStore};
 use crate::types::IndexWarning;
 use crate::word_query::WordQuery;
 
@@ -61,6 +61,15 @@ impl Folder {
         let path = self.path().canonicalize().unwrap().join(place).to_str().unwrap().to_owned();
         let folder = NewFolder { path, collection: CollectionName::default(), watched: false };
         self.store.save_folder(&folder, SystemTime::now()).unwrap();
+    }
+
+    /// The saved list of skipped files.
+    fn skipped(&self) -> Vec<String> {
+        let root = self.path().canonicalize().unwrap();
+        let page = CatalogPage { limit: 9, ..CatalogPage::default() };
+        let listed = self.store.skipped(&CollectionSet::All, &page).unwrap().into_iter();
+        let below = |path: &str| Path::new(path).strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+        listed.map(|file| below(&file.path)).collect()
     }
 
     fn found(&self, question: &str) -> Vec<String> {
@@ -116,6 +125,31 @@ fn uploads_and_hidden_folders_below_a_directory_stay_when_it_is_indexed() {
         fs::remove_file(folder.path().join(place).join(gone)).unwrap();
         assert_eq!(numbers(&folder.index_below(place, &options)), [1, 1, 0, 0, 1, 0], "{place}");
     }
+}
+
+#[test]
+fn skipped_files_of_hidden_folders_stay_listed_when_a_directory_above_is_indexed() {
+    let binary = "\0\u{1}\u{2}\0";
+    let folder = Folder::with(&[
+        ("a.md", "apples"),
+        ("b.bin", binary),
+        (".notes/c.bin", binary),
+        (".old/d.bin", binary),
+        ("work/e.md", "pears"),
+        ("work/f.bin", binary),
+    ]);
+    for place in [".notes", ".old", "work"] {
+        assert_eq!(folder.index_below(place, &IndexOptions::default()).skipped, 1, "{place}");
+    }
+    for place in [".notes", "work"] {
+        folder.add_folder(place);
+    }
+    fs::remove_file(folder.path().join("work/f.bin")).unwrap();
+    assert_eq!(folder.index().skipped, 1);
+    assert_eq!(folder.skipped(), [".notes/c.bin", "b.bin"], "the walk does not enter .notes");
+    fs::remove_file(folder.path().join(".notes/c.bin")).unwrap();
+    folder.index_below(".notes", &IndexOptions::default());
+    assert_eq!(folder.skipped(), ["b.bin"]);
 }
 
 #[test]
@@ -215,7 +249,7 @@ fn skipped_files_are_named_with_the_reason() {
         ("scan.pdf", "the file has no text"),
         (
             "server.pem",
-            "the file is in Hob's own directory or has the name of a key or password file; such files are never read",
+            "the file has the name of a key or password file, or is in a directory of them; such files are never read",
         ),
     ]
     .map(|(name, reason)| (name.to_owned(), reason.to_owned()));
@@ -232,6 +266,17 @@ fn skipped_files_are_named_with_the_reason() {
     folder.write("scan.pdf", crate::read::samples::pdf(&[&["Pears at last"]]));
     assert_eq!(numbers(&told(&folder).0), [5, 1, 1, 3, 0, 0]);
     assert_eq!(folder.found("pears"), ["scan.pdf"]);
+}
+
+#[test]
+fn a_file_in_hobs_own_directory_is_skipped_for_that_reason() {
+    let folder = Folder::with(&[(".hob/a.md", "apples")]);
+    let private = vec![folder.path().canonicalize().unwrap().join(".hob")];
+    let report = folder.index_below(".hob", &IndexOptions { private, ..IndexOptions::default() });
+    assert_eq!((report.indexed, report.skipped), (0, 1));
+    let page = CatalogPage { limit: 9, ..CatalogPage::default() };
+    let skipped = folder.store.skipped(&CollectionSet::All, &page).unwrap();
+    assert_eq!(skipped[0].reason, "the file is in Hob's own directory, which is never read");
 }
 
 #[cfg(unix)]

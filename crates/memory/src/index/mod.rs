@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hob_core::CollectionSet;
 use parking_lot::Mutex;
@@ -55,12 +55,15 @@ const LONGEST_BUSY_PAUSE: Duration = Duration::from_secs(30);
 /// Failed files that are named.
 const MAX_WARNINGS: usize = 1_000;
 
+/// Skipped and failed files of one run that are saved.
+const MAX_SKIPPED: usize = 10_000;
+
 /// Files per deletion.
 const REMOVED_AT_ONCE: usize = 128;
 
-/// Indexes changed files below `root` into the collection of the options, and removes deleted files of this collection, but no uploads
-/// and no folders of the library that the walk does not reach. A file has one text: what is read or deleted here changes in all its
-/// collections. Blocks.
+/// Indexes changed files below `root` into the collection of the options, removes deleted files of this collection, and saves which files
+/// were skipped or could not be read. Uploads, and folders of the library that the walk does not reach, stay as they are. A file has
+/// one text: what is read or deleted here changes in all its collections. Blocks.
 pub fn index(
     store: &dyn MemoryStore,
     root: &Path,
@@ -94,7 +97,9 @@ fn index_by(
         report: IndexReport::default(),
         own: &own,
         unseen: own.iter().map(String::as_str).collect(),
+        unmet: folders_inside(store, &root)?,
         unknown: Vec::new(),
+        skipped: Vec::new(),
         batch: Batch::new(store, &options.collection),
     };
     let budget = ByteBudget::new(MAX_BYTES);
@@ -123,8 +128,15 @@ fn index_by(
     if stop.is_cancelled() {
         return Err(MemoryError::Stopped);
     }
-    run.forget_what_is_gone(store, &root, options.uploads_outside(&root))?;
-    Ok(run.report)
+    run.finish(store, &root, options)
+}
+
+/// The folders of the library below `root`. One that was deleted is indexed by itself only if it is watched.
+fn folders_inside(store: &dyn MemoryStore, root: &Path) -> Result<HashSet<PathBuf>, MemoryError> {
+    let folders = store.folders().map_err(store_failed)?.into_iter();
+    let folders = folders.map(|folder| (folder.watched, PathBuf::from(folder.path)));
+    let inside = folders.filter(|(_, path)| path != root && path.starts_with(root));
+    Ok(inside.filter(|(watched, path)| *watched || path.is_dir()).map(|(_, path)| path).collect())
 }
 
 /// The stored path: absolute, without links.
@@ -230,8 +242,13 @@ struct Run<'a> {
     own: &'a HashSet<String>,
     /// Those that were not found yet.
     unseen: HashSet<&'a str>,
+    /// Folders of the library below the root in which the walk met no file yet. At its end, these are hidden, ignored, or their drive is
+    /// missing.
+    unmet: HashSet<PathBuf>,
     /// Directories whose files this run does not know.
     unknown: Vec<PathBuf>,
+    /// Files to save with the reason.
+    skipped: Vec<IndexWarning>,
     batch: Batch<'a>,
 }
 
@@ -254,10 +271,17 @@ impl<'a> Run<'a> {
 
     fn take(&mut self, Looked { path, size, seen, _taken }: Looked<'_>) -> Result<(), MemoryError> {
         self.report.files += 1;
+        if !self.unmet.is_empty() {
+            for above in path.ancestors() {
+                self.unmet.remove(above);
+            }
+        }
         let seen = match seen {
             Seen::Partly { reason, rest } => {
                 self.report.partial += 1;
-                (self.progress)(IndexProgress::Skipped(&IndexWarning { path: path.clone(), reason }));
+                let file = IndexWarning { path: path.clone(), reason };
+                (self.progress)(IndexProgress::Skipped(&file));
+                self.note(file);
                 *rest
             }
             seen => seen,
@@ -311,7 +335,9 @@ impl<'a> Run<'a> {
 
     fn skip(&mut self, path: PathBuf, reason: String) {
         self.report.skipped += 1;
-        (self.progress)(IndexProgress::Skipped(&IndexWarning { path, reason }));
+        let file = IndexWarning { path, reason };
+        (self.progress)(IndexProgress::Skipped(&file));
+        self.note(file);
     }
 
     fn warn(&mut self, path: PathBuf, reason: String) {
@@ -319,20 +345,42 @@ impl<'a> Run<'a> {
         (self.progress)(IndexProgress::Warning(&warning));
         self.report.failed += 1;
         if self.report.warnings.len() < MAX_WARNINGS {
-            self.report.warnings.push(warning);
+            self.report.warnings.push(warning.clone());
+        }
+        self.note(warning);
+    }
+
+    fn note(&mut self, file: IndexWarning) {
+        if self.skipped.len() < MAX_SKIPPED {
+            self.skipped.push(file);
         }
     }
 
-    fn forget_what_is_gone(
-        &mut self,
+    /// Removes what is gone, and replaces the list of skipped files. Both stay as they are where this run did not look: runs over
+    /// those places change them.
+    fn finish(
+        mut self,
         store: &dyn MemoryStore,
         root: &Path,
-        uploads: Option<&Path>,
-    ) -> Result<(), MemoryError> {
-        self.unknown.extend(uploads.map(Path::to_owned));
-        if !self.unseen.is_empty() {
-            self.unknown.extend(self.unmet_folders(store, root)?);
-        }
+        options: &IndexOptions,
+    ) -> Result<IndexReport, MemoryError> {
+        self.unknown.extend(options.uploads_outside(root).map(Path::to_owned));
+        self.unknown.extend(self.unmet.drain());
+        self.forget_what_is_gone(store, root)?;
+        let name = |path: &Path| path.to_string_lossy().into_owned();
+        let spared: Vec<String> = self.unknown.iter().map(|place| name(place)).collect();
+        let replaced = store.replace_skipped(
+            &options.collection,
+            &name(root),
+            &spared,
+            &self.skipped,
+            SystemTime::now(),
+        );
+        replaced.map_err(store_failed)?;
+        Ok(self.report)
+    }
+
+    fn forget_what_is_gone(&mut self, store: &dyn MemoryStore, root: &Path) -> Result<(), MemoryError> {
         let is_unknown = |path: &str| self.unknown.iter().any(|place| Path::new(path).starts_with(place));
         let gone: Vec<String> =
             self.unseen.iter().filter(|path| !is_unknown(path)).map(|path| (*path).to_owned()).collect();
@@ -345,19 +393,6 @@ impl<'a> Run<'a> {
         }
         (self.progress)(IndexProgress::Files(&self.report));
         Ok(())
-    }
-
-    /// The folders of the library below `root` of which the walk met no known file: they are hidden, ignored, or their drive is missing.
-    /// Runs over themselves remove their deleted files. A folder that was deleted has such runs only if it is watched.
-    fn unmet_folders(&self, store: &dyn MemoryStore, root: &Path) -> Result<Vec<PathBuf>, MemoryError> {
-        let is_met = |folder: &Path| {
-            let mut met = self.own.iter().filter(|path| !self.unseen.contains(path.as_str()));
-            met.any(|path| Path::new(path).starts_with(folder))
-        };
-        let folders = store.folders().map_err(store_failed)?;
-        let folders = folders.into_iter().filter(|folder| folder.watched || Path::new(&folder.path).is_dir());
-        let folders = folders.map(|folder| PathBuf::from(folder.path));
-        Ok(folders.filter(|folder| folder != root && folder.starts_with(root) && !is_met(folder)).collect())
     }
 }
 

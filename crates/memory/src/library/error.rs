@@ -31,6 +31,11 @@ pub enum DocumentLibraryError {
         folder.display()
     )]
     Watched { folder: PathBuf },
+    #[error(
+        "the folder {} is being indexed, so its documents would come back. Wait until that ends, or remove the folder on the page /documents.",
+        folder.display()
+    )]
+    Indexing { folder: PathBuf },
     #[error("cannot write {}", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error(transparent)]

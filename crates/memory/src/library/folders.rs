@@ -11,7 +11,9 @@ use hob_core::{CollectionName, CollectionSet};
 use super::error::DocumentLibraryError;
 use super::job::{IndexJob, JobKind};
 use super::upload::{self, PendingUpload, UploadPayer};
-use super::{DocumentLibrary, FolderRequest, Inner, JobEnd, JobFuture, JobScope, PayerScope, ends_of, has};
+use super::{
+    DocumentLibrary, FolderRequest, Inner, JobEnd, JobFuture, JobScope, JobTarget, PayerScope, ends_of, has,
+};
 use crate::index::{IndexOptions, resolve};
 use crate::open::blocking;
 use crate::store::{DocumentFolder, FolderCheck, MemoryStore, NewFolder};
@@ -60,7 +62,7 @@ impl DocumentLibrary {
                     });
                 }
             };
-            library.spawn(job.clone(), Some(folder.clone()), scope);
+            library.spawn(job.clone(), JobTarget::Folder(folder.clone()), scope);
             Ok((folder, job))
         })
         .await
@@ -121,6 +123,7 @@ impl DocumentLibrary {
         let uploads = self.inner.options.uploads.clone();
         let Ok(pending) = blocking(move || upload::pending(&uploads)).await else { return };
         for PendingUpload { collection, path, payer } in pending {
+            let target = JobTarget::upload_of(payer.as_ref());
             let scope: Option<JobScope> = match payer {
                 // It may wait for the keys, which are closed after the library.
                 Some(payer) => match self.inner.stop.run_until_cancelled(scope_of(payer)).await {
@@ -134,7 +137,7 @@ impl DocumentLibrary {
             let inner = Arc::clone(&self.inner);
             match scope {
                 Some(scope) => {
-                    let work: JobFuture = Box::pin(inner.run(job, None));
+                    let work: JobFuture = Box::pin(inner.run(job, target));
                     scope(work).await;
                 }
                 None => inner.refuse(job).await,
@@ -163,7 +166,7 @@ impl DocumentLibrary {
                 PathBuf::from(&folder.path),
                 SystemTime::now(),
             )?;
-            Box::pin(Arc::clone(&self.inner).run(job, Some(folder))).await;
+            Box::pin(Arc::clone(&self.inner).run(job, JobTarget::Folder(folder))).await;
         }
         Ok(())
     }
@@ -182,23 +185,54 @@ impl DocumentLibrary {
         Ok(is_here || due + grace <= now)
     }
 
-    /// A watched folder that would add what is at a path again: it is above the path or below it, and something is there.
-    pub(super) async fn watched_folder_of(
+    /// Removes folders, whose documents stay, and returns their number. Runs over them, also of other processes, then end and leave
+    /// nothing.
+    pub(super) async fn remove_folders(
+        &self,
+        is_meant: impl Fn(&DocumentFolder) -> bool + Send + 'static,
+    ) -> Result<u64, MemoryError> {
+        let removed = self.inner.memory.read(move |store| {
+            let mut removed = 0;
+            for folder in store.folders()?.iter().filter(|folder| is_meant(folder)) {
+                removed += u64::from(store.remove_folder(folder.id)?.is_some());
+            }
+            Ok(removed)
+        });
+        Ok(removed.await?.unwrap_or_default())
+    }
+
+    /// Refuses to forget what would be added again: something is at the path, and a watched folder is above the path or below it, or a job
+    /// of this process over a folder above it has not ended.
+    pub(super) async fn refuse_what_returns(
         &self,
         path: &str,
         collections: &CollectionSet,
-    ) -> Result<Option<DocumentFolder>, DocumentLibraryError> {
-        let (path, options) = (Path::new(path), self.inner.memory.index_options());
+    ) -> Result<(), DocumentLibraryError> {
+        let path = Path::new(path);
         let would_add = |folder: &DocumentFolder| {
             let root = Path::new(&folder.path);
-            // The file of an upload is deleted with its document.
-            let is_upload = options.uploads_outside(root).is_some_and(|uploads| path.starts_with(uploads));
-            let is_meant = has(collections, &folder.collection) && !is_upload;
-            folder.watched && is_meant && (path.starts_with(root) || root.starts_with(path))
+            let is_related = self.would_read(root, path) || root.starts_with(path);
+            folder.watched && has(collections, &folder.collection) && is_related
         };
-        let found = self.folders().await?.into_iter().find(would_add);
+        // Jobs at the path and below it are stopped instead.
+        let is_above =
+            |job: &IndexJob| job.finished.is_none() && job.path != path && self.would_read(&job.path, path);
+        let refusal = match self.folders().await?.into_iter().find(would_add) {
+            Some(folder) => DocumentLibraryError::Watched { folder: folder.path.into() },
+            None => match self.jobs(collections).into_iter().find(is_above) {
+                Some(job) => DocumentLibraryError::Indexing { folder: job.path },
+                None => return Ok(()),
+            },
+        };
         let place = path.to_owned();
-        Ok(if found.is_some() && blocking(move || has_files(&place)).await? { found } else { None })
+        if blocking(move || has_files(&place)).await? { Err(refusal) } else { Ok(()) }
+    }
+
+    /// Whether indexing a directory reads what is at a path. Uploads are read by their own jobs only, unless the directory is one of
+    /// theirs.
+    fn would_read(&self, directory: &Path, path: &Path) -> bool {
+        let uploads = self.inner.memory.index_options().uploads_outside(directory);
+        path.starts_with(directory) && !uploads.is_some_and(|uploads| path.starts_with(uploads))
     }
 }
 
@@ -287,10 +321,8 @@ impl Inner {
             folders.into_iter().filter(is_inside).map(|folder| folder.path).collect();
         let uploads = self.memory.index_options().uploads_outside(root).and_then(Path::to_str);
         spared.extend(uploads.map(str::to_owned));
-        match self.memory.forget_except(&removed.path, Some(collection_of(removed)), spared).await {
-            Ok(_) | Err(MemoryError::Empty) => Ok(()),
-            Err(error) => Err(error),
-        }
+        let from = CollectionSet::of(collection_of(removed));
+        self.memory.forget(removed.path.clone(), from, spared).await.map(drop)
     }
 
     /// The rest after a run of this length, so that a large folder does not keep the disk busy.

@@ -1,6 +1,7 @@
 //! The library over a memory in a temporary directory.
 
 use std::fs;
+use std::sync::atomic::Ordering;
 
 use hob_core::EventBus;
 use hob_db::{LazyDatabase, Storage};
@@ -13,18 +14,19 @@ use crate::index::IndexOptions;
 use crate::read::ReadLimits;
 use crate::relevance::RelevanceFloor;
 use crate::service::MemoryOptions;
-use crate::store::{CatalogPage, NewFolder, SkippedFile, StoredDocument};
+use crate::store::{CatalogPage, SkippedFile, StoredDocument};
+use crate::testing::{Given, WordVectors};
 use crate::types::{MemoryBackend, MemoryQuery};
 use crate::{MIGRATIONS, NoEmbedder};
 
-struct Fixture {
-    home: TempDir,
-    notes: TempDir,
-    library: DocumentLibrary,
+pub(super) struct Fixture {
+    pub(super) home: TempDir,
+    pub(super) notes: TempDir,
+    pub(super) library: DocumentLibrary,
     changes: mpsc::UnboundedReceiver<CollectionName>,
 }
 
-fn name(text: &str) -> CollectionName {
+pub(super) fn name(text: &str) -> CollectionName {
     CollectionName::parse(text).unwrap()
 }
 
@@ -42,12 +44,17 @@ fn stored<'a>(
 }
 
 /// A library whose folders are always due.
-fn library_in(home: &Path) -> DocumentLibrary {
+pub(super) fn library_in(home: &Path) -> DocumentLibrary {
+    library_with(home, |_| {})
+}
+
+/// The same with other options of its memory.
+fn library_with(home: &Path, change: impl FnOnce(&mut MemoryOptions)) -> DocumentLibrary {
     let home = home.canonicalize().unwrap();
     let uploads = home.join("documents");
     let database: Storage = LazyDatabase::at(&home.join("memory.db"), &[MIGRATIONS]).into();
     let limits = ReadLimits { uploads: Some(uploads.clone()), ..ReadLimits::default() };
-    let memory = MemoryService::new(MemoryOptions {
+    let mut options = MemoryOptions {
         database,
         backend: Some(MemoryBackend::Sqlite),
         relevance: RelevanceFloor::default(),
@@ -56,52 +63,61 @@ fn library_in(home: &Path) -> DocumentLibrary {
         adds_context: false,
         embedders: Arc::new(NoEmbedder),
         bus: EventBus::new(),
-    });
+    };
+    change(&mut options);
     let watch = WatchOptions { poll: Duration::from_millis(10), interval: Duration::ZERO };
-    DocumentLibrary::new(Arc::new(memory), DocumentLibraryOptions { uploads, watch })
+    DocumentLibrary::new(Arc::new(MemoryService::new(options)), DocumentLibraryOptions { uploads, watch })
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(super) fn with(change: impl FnOnce(&mut MemoryOptions)) -> Self {
         // Hob's usual home has a name that makes everything in it secret.
         let home = tempfile::Builder::new().prefix(".hob").tempdir().unwrap();
         let hob = home.path().join(".hob");
         fs::create_dir(&hob).unwrap();
-        let library = library_in(&hob);
+        let library = library_with(&hob, change);
         let (sender, changes) = mpsc::unbounded_channel();
         library.on_change(move |collection| drop(sender.send(collection.clone())));
         Fixture { home, notes: tempfile::tempdir().unwrap(), library, changes }
     }
 
-    fn write(&self, file: &str, text: impl AsRef<[u8]>) {
+    pub(super) fn write(&self, file: &str, text: impl AsRef<[u8]>) {
         fs::write(self.notes.path().join(file), text).unwrap();
     }
 
-    fn folder(&self) -> String {
+    pub(super) fn folder(&self) -> String {
         self.notes.path().canonicalize().unwrap().to_str().unwrap().to_owned()
     }
 
-    async fn upload(
+    pub(super) async fn upload(
         &self,
         collection: &str,
         file: &str,
         text: &'static [u8],
     ) -> Result<IndexJob, DocumentLibraryError> {
-        let upload = DocumentUpload {
-            collection: name(collection),
-            name: file.to_owned(),
-            bytes: text,
-            may_replace: false,
-            payer: None,
-        };
+        self.upload_of(None, name(collection), file, text).await
+    }
+
+    async fn upload_of(
+        &self,
+        payer: Option<UploadPayer>,
+        collection: CollectionName,
+        file: &str,
+        bytes: &'static [u8],
+    ) -> Result<IndexJob, DocumentLibraryError> {
+        let upload = DocumentUpload { collection, name: file.to_owned(), bytes, may_replace: false, payer };
         self.library.upload(upload, Box::new(|work| work)).await
     }
 
-    async fn add_folder(&self, watched: bool) -> Result<DocumentFolder, DocumentLibraryError> {
+    pub(super) async fn add_folder(&self, watched: bool) -> Result<DocumentFolder, DocumentLibraryError> {
         Ok(self.add_folder_at(self.notes.path(), watched).await?.0)
     }
 
-    async fn add_folder_at(
+    pub(super) async fn add_folder_at(
         &self,
         path: &Path,
         watched: bool,
@@ -112,13 +128,13 @@ impl Fixture {
     }
 
     /// Waits for changes until the condition holds.
-    async fn until(&mut self, mut is_true: impl AsyncFnMut(&DocumentLibrary) -> bool) {
+    pub(super) async fn until(&mut self, mut is_true: impl AsyncFnMut(&DocumentLibrary) -> bool) {
         while !is_true(&self.library).await {
             self.changes.recv().await.unwrap();
         }
     }
 
-    async fn finished(&mut self, id: u64) -> IndexJob {
+    pub(super) async fn finished(&mut self, id: u64) -> IndexJob {
         let find = |library: &DocumentLibrary| {
             library.jobs(&CollectionSet::All).into_iter().find(|job| job.id == id).unwrap()
         };
@@ -126,11 +142,11 @@ impl Fixture {
         find(&self.library)
     }
 
-    async fn documents(&self) -> Vec<StoredDocument> {
+    pub(super) async fn documents(&self) -> Vec<StoredDocument> {
         documents(&self.library).await
     }
 
-    async fn skipped(&self) -> Vec<SkippedFile> {
+    pub(super) async fn skipped(&self) -> Vec<SkippedFile> {
         let page = CatalogPage { limit: 10, ..CatalogPage::default() };
         let read = self.library.memory().read(move |store| store.skipped(&CollectionSet::All, &page));
         read.await.unwrap().unwrap_or_default()
@@ -143,34 +159,10 @@ async fn documents(library: &DocumentLibrary) -> Vec<StoredDocument> {
     read.await.unwrap().unwrap_or_default()
 }
 
-async fn found(library: &DocumentLibrary, text: &str) -> usize {
+pub(super) async fn found(library: &DocumentLibrary, text: &str) -> usize {
     let query =
         MemoryQuery { text: text.to_owned(), top_k: 9, backend: None, collections: CollectionSet::All };
     library.memory().search(&query).await.map_or(0, |results| results.passages.len())
-}
-
-#[tokio::test]
-async fn an_uploaded_document_is_found_and_forgotten_with_its_file() {
-    let mut fixture = Fixture::new();
-    let job = fixture.upload("team", "gate.md", b"# Gate\n\nThe code is 4711.").await.unwrap();
-    assert_eq!((job.state, job.kind), (JobState::Waiting, JobKind::Upload));
-    let job = fixture.finished(job.id).await;
-    assert_eq!((job.state, job.indexed, job.fault), (JobState::Done, 1, None));
-    assert_eq!(found(&fixture.library, "4711").await, 1);
-    let document = fixture.documents().await.remove(0);
-    let stored = fixture.library.uploads().join("team/gate.md");
-    assert_eq!((Path::new(&document.path), document.chunks), (stored.as_path(), 1));
-    assert!(stored.starts_with(fixture.home.path().canonicalize().unwrap()));
-
-    assert!(matches!(
-        fixture.upload("team", "gate.md", b"new").await,
-        Err(DocumentLibraryError::Exists { .. })
-    ));
-    let gone = fixture.library.forget(&document.path, CollectionSet::All).await.unwrap();
-    assert_eq!(gone, RemovedSources { sources: 1, chunks: 1 });
-    assert!(!stored.exists());
-    assert_eq!(found(&fixture.library, "4711").await, 0);
-    fixture.library.close().await;
 }
 
 #[tokio::test]
@@ -219,6 +211,35 @@ async fn a_file_that_a_key_uploaded_is_indexed_on_its_account_after_the_next_sta
     assert_eq!((found(&fixture.library, "4711").await, found(&fixture.library, "shed").await), (1, 0));
     assert_eq!(charged.recv().await, Some("charged"));
     assert_eq!(upload::pending(&uploads), []);
+    fixture.library.close().await;
+}
+
+#[tokio::test]
+async fn a_key_pays_for_the_vectors_of_its_own_document_only() {
+    let vectors = Arc::new(WordVectors::default());
+    let embedders = Arc::new(Given(Arc::clone(&vectors)));
+    let mut fixture = Fixture::with(|options| {
+        options.backend = Some(MemoryBackend::Hybrid);
+        options.embedders = embedders;
+    });
+    vectors.is_down.store(true, Ordering::Relaxed);
+    let without = fixture.upload("team", "gate.md", b"The code is 4711.").await.unwrap();
+    assert_eq!(fixture.finished(without.id).await.state, JobState::Failed);
+    vectors.is_down.store(false, Ordering::Relaxed);
+
+    let ana = UploadPayer { key: "ana".into(), rule: None };
+    let job = fixture.upload_of(Some(ana), name("team"), "door.md", b"The door is old.").await.unwrap();
+    let job = fixture.finished(job.id).await;
+    assert_eq!((job.state, job.vectors, job.vectors_total), (JobState::Done, 1, 1));
+    assert_eq!(vectors.embedded.load(Ordering::Relaxed), 1);
+
+    let job = fixture.upload("team", "roof.md", b"The roof leaks.").await.unwrap();
+    let job = fixture.finished(job.id).await;
+    assert_eq!(
+        (job.state, job.vectors),
+        (JobState::Done, 2),
+        "the owner's upload makes up for the first one"
+    );
     fixture.library.close().await;
 }
 
@@ -318,57 +339,6 @@ async fn hobs_own_files_and_what_is_no_folder_are_refused() {
 }
 
 #[tokio::test]
-async fn a_collection_is_forgotten_with_its_uploads_and_folders() {
-    let mut fixture = Fixture::new();
-    fixture.write("a.md", "The boiler is old.");
-    fixture.add_folder(true).await.unwrap();
-    let team = fixture.upload("team", "gate.md", b"The code is 4711.").await.unwrap();
-    let other = fixture.upload("other", "door.md", b"The code is 4712.").await.unwrap();
-    for id in [team.id, other.id] {
-        fixture.finished(id).await;
-    }
-    fixture.until(async |library| found(library, "boiler").await == 1).await;
-    let gone = fixture.library.forget_collection(name("team")).await.unwrap();
-    assert_eq!(gone, RemovedSources { sources: 2, chunks: 2 });
-    assert_eq!(
-        fixture.documents().await.iter().map(|one| &one.collections[0]).collect::<Vec<_>>(),
-        ["other"]
-    );
-    assert_eq!(fixture.library.folders().await.unwrap(), []);
-    assert!(!fixture.library.uploads().join("team").exists());
-    assert!(fixture.notes.path().join("a.md").exists(), "files of the user stay");
-    fixture.library.close().await;
-}
-
-#[tokio::test]
-async fn what_is_removed_does_not_come_back_from_a_job_that_waits() {
-    let mut fixture = Fixture::new();
-    fixture.write("a.md", "The boiler is old.");
-    let library = fixture.library.clone();
-    let turn = library.inner.turn.acquire().await.unwrap();
-    let folder = fixture.add_folder(false).await.unwrap();
-    library.remove_folder(folder.id).await.unwrap();
-    assert_eq!(library.jobs(&CollectionSet::All), []);
-
-    let gate = fixture.upload("team", "gate.md", b"The code is 4711.").await.unwrap();
-    let roof = fixture.upload("team", "roof.md", b"The roof leaks.").await.unwrap();
-    let door = fixture.upload("other", "door.md", b"The code is 4712.").await.unwrap();
-    library.forget(gate.path.to_str().unwrap(), CollectionSet::All).await.unwrap();
-    let waiting: Vec<u64> = library.jobs(&CollectionSet::All).iter().map(|job| job.id).collect();
-    assert_eq!(waiting, [door.id, roof.id]);
-    library.forget_collection(name("team")).await.unwrap();
-    let waiting: Vec<u64> = library.jobs(&CollectionSet::All).iter().map(|job| job.id).collect();
-    assert_eq!(waiting, [door.id]);
-    assert_eq!((gate.path.exists(), roof.path.exists(), door.path.exists()), (false, false, true));
-
-    drop(turn);
-    assert_eq!(fixture.finished(door.id).await.state, JobState::Done);
-    let paths: Vec<String> = fixture.documents().await.into_iter().map(|one| one.path).collect();
-    assert_eq!(paths, [door.path.to_str().unwrap()]);
-    library.close().await;
-}
-
-#[tokio::test]
 async fn a_folder_that_is_removed_while_it_is_indexed_leaves_nothing() {
     let mut fixture = Fixture::new();
     for number in 0..200 {
@@ -403,72 +373,6 @@ async fn an_upload_that_is_refused_leaves_no_file_and_no_job() {
     let team = library.jobs(&CollectionSet::of(name("team")));
     assert_eq!(team.iter().map(|job| job.id).collect::<Vec<_>>(), [job.id], "its place is free again");
     library.close().await;
-}
-
-#[tokio::test]
-async fn an_uploaded_file_is_deleted_only_with_its_own_collection() {
-    let mut fixture = Fixture::new();
-    let own = fixture.upload("private", "a.md", b"The code is 4711.").await.unwrap();
-    let team = fixture.upload("Team", "b.md", b"The roof leaks.").await.unwrap();
-    for id in [own.id, team.id] {
-        assert_eq!(fixture.finished(id).await.state, JobState::Done);
-    }
-    let uploads = fixture.library.uploads().to_str().unwrap().to_owned();
-    assert_eq!(team.path, Path::new(&uploads).join("+team/b.md"));
-    for spelled in ["private/a.md", "private/./a.md", "+team/../private/a.md"] {
-        let path = format!("{uploads}/{spelled}");
-        let gone = fixture.library.forget(&path, CollectionSet::of(name("Team"))).await.unwrap();
-        assert_eq!(gone, RemovedSources::default(), "{spelled}");
-        assert!(own.path.exists(), "{spelled}");
-    }
-    assert_eq!(fixture.documents().await.len(), 2);
-    let both = CollectionSet::Only(vec![name("Team"), name("private")]);
-    let gone = fixture.library.forget(&format!("{uploads}/private/./a.md"), both).await.unwrap();
-    assert_eq!(gone, RemovedSources { sources: 1, chunks: 1 });
-    assert_eq!((own.path.exists(), team.path.exists()), (false, true));
-    fixture.library.close().await;
-}
-
-#[tokio::test]
-async fn uploads_below_a_watched_folder_are_forgotten_only_by_themselves() {
-    let mut fixture = Fixture::new();
-    let files = [("gate.md", b"The code is 4711.".as_slice()), ("photo.bin", &[0, 159, 146, 150, 0])];
-    for (file, text) in files {
-        let job = fixture.upload("team", file, text).await.unwrap();
-        fixture.finished(job.id).await;
-    }
-    let place = fixture.home.path().to_owned();
-    fs::write(place.join("roof.md"), "The roof leaks.").unwrap();
-    let (folder, job) = fixture.add_folder_at(&place, true).await.unwrap();
-    let job = fixture.finished(job.id).await;
-    assert_eq!((job.indexed, job.removed), (1, 0));
-    assert_eq!(found(&fixture.library, "4711").await, 1);
-
-    fixture.library.remove_folder(folder.id).await.unwrap();
-    let left: Vec<String> = fixture.documents().await.into_iter().map(|document| document.path).collect();
-    let upload = fixture.library.uploads().join("team/gate.md");
-    assert_eq!((left, fixture.skipped().await.len()), (vec![upload.to_str().unwrap().to_owned()], 1));
-
-    let (_, job) = fixture.add_folder_at(&place, true).await.unwrap();
-    fixture.finished(job.id).await;
-    let forgotten = fixture.library.forget(upload.to_str().unwrap(), CollectionSet::All).await.unwrap();
-    assert_eq!((forgotten.sources, upload.exists()), (1, false));
-    let above = place.parent().unwrap().to_str().unwrap();
-    let refused = fixture.library.forget(above, CollectionSet::All).await;
-    assert!(matches!(refused, Err(DocumentLibraryError::Watched { .. })), "the folder would add them again");
-    fixture.library.close().await;
-}
-
-#[tokio::test]
-async fn a_watched_folder_that_lost_its_files_can_be_forgotten() {
-    let mut fixture = Fixture::new();
-    fixture.write("a.md", "The boiler is old.");
-    let (folder, job) = fixture.add_folder_at(fixture.notes.path(), true).await.unwrap();
-    fixture.finished(job.id).await;
-    fs::remove_file(fixture.notes.path().join("a.md")).unwrap();
-    let forgotten = fixture.library.forget(&folder.path, CollectionSet::All).await.unwrap();
-    assert_eq!(forgotten.sources, 1);
-    fixture.library.close().await;
 }
 
 #[tokio::test]
@@ -509,32 +413,4 @@ async fn the_wait_for_another_job_does_not_count_as_the_run_of_a_folder() {
     let rest_after = |hours: u64| library.inner.rest_after(Duration::from_secs(hours * 3600)).as_secs();
     assert_eq!((rest_after(0), rest_after(1)), (0, 3600), "and no longer than an hour");
     library.close().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_folder_that_another_server_removes_is_not_indexed_further_and_leaves_nothing() {
-    let fixture = Fixture::new();
-    fixture.write("a.md", "The boiler is old.");
-    let (inner, path) = (Arc::clone(&fixture.library.inner), fixture.folder());
-    let new = NewFolder { path: path.clone(), collection: name("team"), watched: true };
-    let saved = inner.memory.write(move |store| store.save_folder(&new, SystemTime::now())).await;
-    let folder = saved.unwrap();
-    let job = inner.jobs.lock().add(JobKind::Watch, name("team"), path.into(), SystemTime::now()).unwrap();
-    let stop = inner.jobs.lock().stop_of(job.id);
-    let other = library_in(&fixture.home.path().join(".hob"));
-    let work = async {
-        other.remove_folder(folder.id).await.unwrap();
-        stop.cancelled().await;
-        // What it still writes.
-        let request = IndexRequest {
-            backend: None,
-            collection: name("team"),
-            listener: Arc::new(|_| {}),
-            stop: CancellationToken::new(),
-        };
-        assert_eq!(inner.memory.index_with(&job.path, request).await.unwrap().indexed, 1);
-        JobEnd { fault: None, took: Duration::ZERO }
-    };
-    inner.holding(&job, &folder, Box::pin(work)).await;
-    assert_eq!(fixture.documents().await, []);
 }

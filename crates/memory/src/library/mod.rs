@@ -4,6 +4,7 @@
 
 mod error;
 mod folders;
+mod forget;
 mod job;
 mod restored;
 mod upload;
@@ -22,8 +23,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::index::{IndexProgress, count};
 use crate::open::blocking;
-use crate::service::{IndexRequest, MemoryService, ProgressListener, known_as};
-use crate::store::{DocumentFolder, RemovedSources};
+use crate::service::{IndexRequest, MemoryService, MissingVectors, ProgressListener};
+use crate::store::DocumentFolder;
 use crate::types::MemoryError;
 use job::{JobList, TooManyJobs};
 use upload::{SameName, StoredUpload};
@@ -40,6 +41,23 @@ pub struct DocumentLibraryOptions {
     /// Where uploaded files are stored, a directory for each collection.
     pub uploads: PathBuf,
     pub watch: WatchOptions,
+}
+
+/// What a job indexes.
+enum JobTarget {
+    /// A file, and the vectors that its payer pays for.
+    Upload(MissingVectors),
+    Folder(DocumentFolder),
+}
+
+impl JobTarget {
+    /// A key pays for its own document only. The owner's upload also gives vectors to what earlier runs left without.
+    fn upload_of(payer: Option<&UploadPayer>) -> Self {
+        JobTarget::Upload(match payer {
+            Some(_) => MissingVectors::OfFile,
+            None => MissingVectors::OfCollection,
+        })
+    }
 }
 
 /// How the run of a job ended.
@@ -84,6 +102,17 @@ pub struct FolderRequest {
     pub path: String,
     pub collection: CollectionName,
     pub watched: bool,
+}
+
+/// What was forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ForgetReport {
+    pub sources: u64,
+    pub chunks: u64,
+    /// Folders of the library that were removed.
+    pub folders: u64,
+    /// Copies of uploaded files that were deleted.
+    pub files: u64,
 }
 
 /// The work of a job.
@@ -174,6 +203,7 @@ impl DocumentLibrary {
         let path = upload::directory_of(&uploads, &collection).join(&name);
         // Before the file is stored: one without a job would be in no list.
         let job = self.add_job(JobKind::Upload, collection, path)?;
+        let target = JobTarget::upload_of(payer.as_ref());
         let library = self.clone();
         self.to_its_end(async move {
             let into = job.collection.clone();
@@ -192,7 +222,7 @@ impl DocumentLibrary {
                 library.inner.withdraw(&job);
                 return Err(error);
             }
-            library.spawn(job.clone(), None, scope);
+            library.spawn(job.clone(), target, scope);
             Ok(job)
         })
         .await
@@ -201,76 +231,6 @@ impl DocumentLibrary {
     /// The jobs of the collections, newest first.
     pub fn jobs(&self, collections: &CollectionSet) -> Vec<IndexJob> {
         self.inner.jobs.lock().of(collections)
-    }
-
-    /// Removes a document from the collections, and stops the jobs that add it. A file that was uploaded to one of them is deleted, other
-    /// files stay.
-    pub async fn forget(
-        &self,
-        path: &str,
-        from: CollectionSet,
-    ) -> Result<RemovedSources, DocumentLibraryError> {
-        let (library, path) = (self.clone(), path.to_owned());
-        self.to_its_end(async move { library.forget_now(path, from).await }).await
-    }
-
-    async fn forget_now(
-        &self,
-        path: String,
-        from: CollectionSet,
-    ) -> Result<RemovedSources, DocumentLibraryError> {
-        // One form of the path for all that follows.
-        let path = blocking(move || known_as(&path)).await??;
-        if let Some(folder) = self.watched_folder_of(&path, &from).await? {
-            return Err(DocumentLibraryError::Watched { folder: folder.path.into() });
-        }
-        let is_meant = |job: &IndexJob| job.path.starts_with(&path) && has(&from, job.collection.as_str());
-        let stopped = self.inner.jobs.lock().cancel(is_meant);
-        ends_of(stopped).await;
-        let memory = &self.inner.memory;
-        let mut forgotten = RemovedSources::default();
-        let places = match from.names() {
-            None => vec![None],
-            Some(names) => names.iter().cloned().map(Some).collect(),
-        };
-        for place in places {
-            match memory.forget(&path, place).await {
-                Ok(gone) => forgotten += gone,
-                Err(MemoryError::Empty) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let known = path.clone();
-        let left = memory.read(move |store| store.paths_below(&known, &CollectionSet::All, 1)).await?;
-        if left.is_none_or(|left| left.is_empty()) {
-            let (uploads, path, from) =
-                (self.inner.options.uploads.clone(), PathBuf::from(path), from.clone());
-            blocking(move || upload::delete(&uploads, &path, &from)).await??;
-        }
-        match from.names() {
-            None => self.inner.announce(&CollectionName::default()),
-            Some(names) => names.iter().for_each(|name| self.inner.announce(name)),
-        }
-        Ok(forgotten)
-    }
-
-    /// Removes a collection: its jobs, its documents, its folders, and its uploaded files. Other files stay.
-    pub async fn forget_collection(
-        &self,
-        name: CollectionName,
-    ) -> Result<RemovedSources, DocumentLibraryError> {
-        let library = self.clone();
-        self.to_its_end(async move {
-            let inner = &library.inner;
-            let stopped = inner.jobs.lock().cancel(|job| job.collection == name);
-            ends_of(stopped).await;
-            let forgotten = inner.memory.forget_collection(name.clone()).await?;
-            let (uploads, gone) = (inner.options.uploads.clone(), name.clone());
-            blocking(move || upload::delete_collection(&uploads, &gone)).await??;
-            inner.announce(&name);
-            Ok(forgotten)
-        })
-        .await
     }
 
     /// Stops the jobs, and waits for their ends. What was indexed stays.
@@ -306,31 +266,49 @@ impl DocumentLibrary {
         }
     }
 
-    fn spawn(&self, job: IndexJob, folder: Option<DocumentFolder>, scope: JobScope) {
+    fn spawn(&self, job: IndexJob, target: JobTarget, scope: JobScope) {
         let inner = Arc::clone(&self.inner);
-        let work: JobFuture = Box::pin(async move { inner.run(job, folder).await });
+        let work: JobFuture = Box::pin(async move { inner.run(job, target).await });
         self.inner.tracker.spawn(scope(work));
     }
 }
 
 impl Inner {
     /// Runs a job to its end.
-    async fn run(self: Arc<Self>, job: IndexJob, folder: Option<DocumentFolder>) {
-        let fault = {
-            let work = Box::pin(self.indexed(&job, folder.as_ref().map(|folder| folder.id)));
-            match &folder {
-                Some(folder) => self.holding(&job, folder, work).await,
-                None => work.await.fault,
-            }
+    async fn run(self: Arc<Self>, job: IndexJob, target: JobTarget) {
+        let work = Box::pin(self.indexed(&job, &target));
+        let fault = match &target {
+            JobTarget::Folder(folder) => self.holding(&job, folder, work).await,
+            JobTarget::Upload(_) => work.await.fault,
         };
-        if job.kind == JobKind::Upload && fault.is_none() {
-            let path = job.path.clone();
-            // It fails only while the process ends. The next start looks at the file again.
-            let _ = blocking(move || upload::remove_pending(&path)).await;
-        }
         let is_news = self.jobs.lock().finish(job.id, fault, SystemTime::now());
         if is_news {
             self.announce(&job.collection);
+        }
+    }
+
+    /// Removes the note of an uploaded file that is indexed. Forgets a file that is gone, because another process forgot it meanwhile.
+    async fn end_upload(&self, job: &IndexJob, is_indexed: bool) {
+        let path = job.path.clone();
+        let is_gone = blocking(move || {
+            if is_indexed {
+                upload::remove_pending(&path);
+            }
+            matches!(path.try_exists(), Ok(false))
+        });
+        // It fails only while the process ends. The next start looks at the file again.
+        if !matches!(is_gone.await, Ok(true)) {
+            return;
+        }
+        self.jobs.lock().cancel(|one| one.id == job.id);
+        let path = job.path.to_string_lossy().into_owned();
+        let collections = CollectionSet::of(job.collection.clone());
+        if let Err(error) = self.memory.forget(path, collections, Vec::new()).await {
+            tracing::warn!(
+                path = %job.path.display(),
+                %error,
+                "a deleted document is still in the memory. 'hob memory forget PATH' removes it"
+            );
         }
     }
 
@@ -345,7 +323,7 @@ impl Inner {
     }
 
     /// Indexes when it is the turn of the job.
-    async fn indexed(self: &Arc<Self>, job: &IndexJob, folder: Option<i64>) -> JobEnd {
+    async fn indexed(self: &Arc<Self>, job: &IndexJob, target: &JobTarget) -> JobEnd {
         let stop = self.jobs.lock().stop_of(job.id).child_token();
         let turn = tokio::select! {
             biased;
@@ -356,7 +334,11 @@ impl Inner {
             return JobEnd { fault: Some(MemoryError::Stopped.to_string()), took: Duration::ZERO };
         };
         let began = Instant::now();
-        let fault = self.index_now(job, folder, stop).await;
+        let fault = self.index_now(job, target, stop).await;
+        if matches!(target, JobTarget::Upload(_)) {
+            // Before the turn of a job that adds a new file of this name.
+            self.end_upload(job, fault.is_none()).await;
+        }
         JobEnd { fault, took: began.elapsed() }
     }
 
@@ -364,20 +346,24 @@ impl Inner {
     async fn index_now(
         self: &Arc<Self>,
         job: &IndexJob,
-        folder: Option<i64>,
+        target: &JobTarget,
         stop: CancellationToken,
     ) -> Option<String> {
-        // It may have been removed between the look for due folders and the start of this job.
-        if let Some(id) = folder {
-            match self.memory.read(|store| store.folders()).await {
-                Ok(Some(folders)) if folders.iter().any(|folder| folder.id == id) => {}
-                Ok(_) => {
-                    self.jobs.lock().cancel(|one| one.id == job.id);
-                    return Some(DocumentLibraryError::NoFolder.to_string());
+        let vectors = match target {
+            JobTarget::Upload(vectors) => *vectors,
+            JobTarget::Folder(folder) => {
+                // It may have been removed between the look for due folders and the start of this job.
+                match self.memory.read(|store| store.folders()).await {
+                    Ok(Some(folders)) if folders.iter().any(|one| one.id == folder.id) => {}
+                    Ok(_) => {
+                        self.jobs.lock().cancel(|one| one.id == job.id);
+                        return Some(DocumentLibraryError::NoFolder.to_string());
+                    }
+                    Err(error) => return Some(error.to_string()),
                 }
-                Err(error) => return Some(error.to_string()),
+                MissingVectors::OfCollection
             }
-        }
+        };
         self.jobs.lock().change(job.id, |job| job.state = JobState::Running);
         // The start of a look at a watched folder is no news.
         if job.kind != JobKind::Watch {
@@ -390,7 +376,7 @@ impl Inner {
             self.tracker.spawn_blocking(move || count(&path, &*listener, &stop));
         }
         let request = IndexRequest { backend: None, collection: job.collection.clone(), listener, stop };
-        let failed = match self.memory.index_with(&job.path, request).await {
+        let failed = match self.memory.index_for(&job.path, request, vectors).await {
             Ok(_) => return None,
             Err(MemoryError::Stopped) => return Some(MemoryError::Stopped.to_string()),
             Err(error) => error,

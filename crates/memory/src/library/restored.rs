@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::upload::PENDING_PREFIX;
+use super::upload::{document_of, entries};
 use crate::store::SourceStamp;
 
 /// Moves the files below `uploads` that are not known to the directory `aside`, each into one of the same name. Returns whether there
@@ -24,8 +24,7 @@ pub fn move_unknown_uploads(
         }
         for file in entries(&directory)? {
             let (Some(collection), Some(name)) = (directory.file_name(), file.file_name()) else { continue };
-            let document = name.to_str().and_then(|name| name.strip_prefix(PENDING_PREFIX));
-            if is_known(&document.map_or_else(|| file.clone(), |document| directory.join(document))) {
+            if is_known(&document_of(&file)) {
                 continue;
             }
             let target = aside.join(collection);
@@ -35,13 +34,4 @@ pub fn move_unknown_uploads(
         }
     }
     Ok(has_moved)
-}
-
-/// The paths in a directory; none if it does not exist.
-fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    match fs::read_dir(directory) {
-        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
 }

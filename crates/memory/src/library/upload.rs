@@ -1,10 +1,10 @@
 //! Stores uploaded files: a safe name, a place of its own for each collection, and limits.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use hob_core::{CollectionName, CollectionSet};
+use hob_core::CollectionName;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
@@ -21,7 +21,7 @@ const MAX_FILES: usize = 10_000;
 const MAX_BYTES: u64 = 16 << 30;
 
 /// What the name of the note of a file begins with that is not indexed yet. Hidden files are not indexed, and no uploaded file is hidden.
-pub(super) const PENDING_PREFIX: &str = ".pending-";
+const PENDING_PREFIX: &str = ".pending-";
 
 /// Whether a file of the same name is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,38 +235,77 @@ fn payer_in(note: &Path) -> io::Result<Option<UploadPayer>> {
     })
 }
 
-/// Deletes a file that was uploaded to one of the collections; other files stay. Blocks.
-pub(super) fn delete(
-    uploads: &Path,
-    path: &Path,
-    collections: &CollectionSet,
-) -> Result<(), DocumentLibraryError> {
-    let failed = |source: io::Error| DocumentLibraryError::Write { path: path.to_owned(), source };
-    let (Ok(uploads), Ok(resolved)) = (uploads.canonicalize(), path.canonicalize()) else { return Ok(()) };
-    let is_theirs = match collections.names() {
-        None => resolved.starts_with(&uploads),
-        Some(names) => {
-            names.iter().any(|name| resolved.parent() == Some(directory_of(&uploads, name).as_path()))
-        }
+/// The directory of uploads without links, and the part of it that is at a path or below it; all of it without a path. Blocks.
+pub(super) fn part_of(uploads: &Path, path: Option<&Path>) -> Option<(PathBuf, PathBuf)> {
+    let uploads = uploads.canonicalize().ok()?;
+    let part = match path {
+        Some(path) if path.starts_with(&uploads) => path.to_owned(),
+        Some(path) if !uploads.starts_with(path) => return None,
+        _ => uploads.clone(),
     };
-    if !is_theirs || !resolved.is_file() {
-        return Ok(());
-    }
-    remove_pending(&resolved);
-    fs::remove_file(&resolved).map_err(failed)
+    Some((uploads, part))
 }
 
-/// Deletes the uploaded files of a collection. Blocks.
-pub(super) fn delete_collection(
+/// Deletes unwanted files in a part of the uploads, with their notes, and returns their number. `is_unwanted` gets the collection that
+/// a file was uploaded to, and its path. Blocks.
+pub(super) fn delete(
     uploads: &Path,
-    collection: &CollectionName,
-) -> Result<(), DocumentLibraryError> {
-    let directory = directory_of(uploads, collection);
-    match fs::remove_dir_all(&directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(DocumentLibraryError::Write { path: directory, source: error })
+    part: &Path,
+    is_unwanted: impl Fn(&CollectionName, &str) -> bool,
+) -> Result<u64, DocumentLibraryError> {
+    let mut deleted = 0;
+    for directory in entries(uploads).map_err(failed(uploads))? {
+        let name = directory.file_name().and_then(|name| name.to_str());
+        let Some(collection) = name.and_then(collection_of) else { continue };
+        let has_part = directory.starts_with(part) || part.starts_with(&directory);
+        // The user may have put files, links and directories here.
+        if !has_part || !is_real(&directory, Metadata::is_dir) {
+            continue;
         }
-        Ok(()) | Err(_) => Ok(()),
+        let mut has_deleted = false;
+        for file in entries(&directory).map_err(failed(&directory))? {
+            let document = document_of(&file);
+            let is_meant = document.to_str().is_some_and(|document| is_unwanted(&collection, document));
+            if !document.starts_with(part) || !is_meant || !is_real(&file, Metadata::is_file) {
+                continue;
+            }
+            match fs::remove_file(&file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&file)(error)),
+                removed => deleted += u64::from(removed.is_ok() && file == document),
+            }
+            has_deleted = true;
+        }
+        if has_deleted && directory.starts_with(part) {
+            // It stays if it is not empty.
+            let _ = fs::remove_dir(&directory);
+        }
+    }
+    Ok(deleted)
+}
+
+/// Whether this holds for a path itself, and not for what it links to.
+fn is_real(path: &Path, is_kind: impl FnOnce(&Metadata) -> bool) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| is_kind(&metadata))
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> DocumentLibraryError {
+    let path = path.to_owned();
+    move |source| DocumentLibraryError::Write { path: path.clone(), source }
+}
+
+/// The uploaded file that a file beside it belongs to: itself, or the one of a note.
+pub(super) fn document_of(file: &Path) -> PathBuf {
+    let name = file.file_name().and_then(|name| name.to_str());
+    let noted = name.and_then(|name| name.strip_prefix(PENDING_PREFIX));
+    noted.map_or_else(|| file.to_owned(), |name| file.with_file_name(name))
+}
+
+/// The paths in a directory; none if it does not exist. Blocks.
+pub(super) fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(directory) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
     }
 }
 
@@ -369,21 +408,43 @@ mod tests {
     }
 
     #[test]
-    fn only_uploaded_files_are_deleted() {
+    fn only_uploaded_files_of_the_collections_are_deleted() {
         let root = tempfile::tempdir().unwrap();
-        let uploads = root.path().join("documents");
-        let path = store(&uploads, upload(&CollectionName::default(), "a.md", "text")).unwrap();
-        let other = root.path().join("other.md");
-        fs::write(&other, "text").unwrap();
-        for kept in [&other, &uploads, &uploads.join("default/../../other.md")] {
-            delete(&uploads, kept, &CollectionSet::All).unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let (uploads, team) = (root.join("documents"), CollectionName::parse("team").unwrap());
+        let [own, kept] = ["own.md", "kept.md"]
+            .map(|name| store(&uploads, upload(&CollectionName::default(), name, "text")).unwrap());
+        let other = store(&uploads, upload(&team, "other.md", "text")).unwrap();
+        let beside = root.join("beside.md");
+        fs::write(&beside, "text").unwrap();
+        fs::create_dir(uploads.join("default/directory")).unwrap();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&beside, uploads.join("default/link.md")).unwrap();
+            std::os::unix::fs::symlink(&root, uploads.join("linked")).unwrap();
         }
-        delete(&uploads, &path, &CollectionSet::of(CollectionName::parse("team").unwrap())).unwrap();
-        assert!(other.exists() && path.exists());
-        delete(&uploads, &path, &CollectionSet::of(CollectionName::default())).unwrap();
-        assert!(!path.exists());
-        delete_collection(&uploads, &CollectionName::default()).unwrap();
-        delete_collection(&uploads, &CollectionName::default()).unwrap();
-        assert!(!uploads.join("default").exists());
+        let delete = |path: &Path, collections: &[&CollectionName]| match part_of(&uploads, Some(path)) {
+            Some((uploads, part)) => {
+                let is_unwanted = |collection: &CollectionName, path: &str| {
+                    collections.contains(&collection) && Path::new(path) != kept
+                };
+                delete(&uploads, &part, is_unwanted).unwrap()
+            }
+            None => 0,
+        };
+        let own_one = CollectionName::default();
+        for spared in [&beside, &uploads.join("default/../../beside.md"), &root.join("documents2")] {
+            assert_eq!(delete(spared, &[&own_one, &team]), 0, "{}", spared.display());
+        }
+        assert_eq!(delete(&own, &[&team]), 0);
+        assert!([&own, &kept, &other, &beside].iter().all(|path| path.exists()));
+
+        assert_eq!(delete(&own, &[&own_one]), 1);
+        assert_eq!((own.exists(), pending_note(&own).unwrap().exists()), (false, false));
+        assert_eq!(delete(&root, &[&own_one]), 0, "the other one is kept");
+        assert!(kept.exists() && pending_note(&kept).unwrap().exists() && other.exists());
+        assert_eq!(delete(Path::new("/"), &[&own_one, &team]), 1);
+        assert_eq!((kept.exists(), beside.exists(), uploads.join("team").exists()), (true, true, false));
+        assert!(uploads.join("default/directory").exists());
     }
 }

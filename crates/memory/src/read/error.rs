@@ -13,8 +13,10 @@ pub enum ReadError {
     TooLarge { bytes: u64, limit: u64 },
     #[error("the file has more text than the limit of {limit} bytes")]
     TooMuchText { limit: usize },
+    #[error("the file is in Hob's own directory, which is never read")]
+    Private,
     #[error(
-        "the file is in Hob's own directory or has the name of a key or password file; such files are never read"
+        "the file has the name of a key or password file, or is in a directory of them; such files are never read"
     )]
     Secret,
     #[error("this is {what}, not a file")]
@@ -34,7 +36,11 @@ impl ReadError {
     pub fn is_expected(&self) -> bool {
         matches!(
             self,
-            ReadError::Binary | ReadError::Picture | ReadError::Secret | ReadError::NotAFile { .. }
+            ReadError::Binary
+                | ReadError::Picture
+                | ReadError::Private
+                | ReadError::Secret
+                | ReadError::NotAFile { .. }
         )
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of chunks or the index.
 
+mod attachment;
 mod bounded_process;
 pub mod child_process;
 mod code;
@@ -35,6 +36,7 @@ mod xlsx;
 
 use std::path::Path;
 
+pub use attachment::{AttachmentReader, FileText, MAX_ATTACHMENT_BYTES};
 pub use document::{BlockKind, Document, TextBlock};
 pub use error::ReadError;
 pub use kind::document_kind;

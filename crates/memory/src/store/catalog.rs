@@ -64,9 +64,6 @@ pub trait DocumentCatalog: Send + Sync {
     /// Removes a folder, and returns it. Its documents stay.
     fn remove_folder(&self, id: i64) -> DbResult<Option<DocumentFolder>>;
 
-    /// Removes the folders of a collection. Their documents stay.
-    fn remove_folders(&self, collection: &CollectionName) -> DbResult<()>;
-
     /// Takes a watched folder that is due. No other process can take it before `until`. Returns whether this one did.
     fn claim_folder(&self, id: i64, now: SystemTime, until: SystemTime) -> DbResult<bool>;
 

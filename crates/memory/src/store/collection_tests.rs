@@ -7,7 +7,7 @@ hob_testkit::on_both_databases!(
     sqlite, postgres:
     a_source_is_found_in_its_collections_only,
     a_source_stays_until_it_is_removed_from_its_last_collection,
-    missing_vectors_are_those_of_the_collections,
+    missing_vectors_are_those_of_the_collections_and_paths,
     sources_without_text_are_not_counted,
     a_small_collection_in_a_large_memory_is_searched_in_full,
     a_large_collection_is_searched_as_if_it_were_alone,
@@ -74,7 +74,7 @@ fn a_source_is_found_in_its_collections_only(new: NewMemory) {
     memory.add_to_collection(&name("team"), &["/handbook".into(), "/nowhere".into()]).unwrap();
     memory.add_to_collection(&name("team"), &["/handbook".into()]).unwrap();
     let vectors: Vec<NewVector> = memory
-        .without_vector("m", 0, 9)
+        .without_vector(&SourceScope::ALL, "m", 0, 9)
         .unwrap()
         .iter()
         .map(|missing| NewVector { chunk: missing.chunk, vector: near(&scattered(7), 0.1, 7) })
@@ -107,26 +107,31 @@ fn a_source_is_found_in_its_collections_only(new: NewMemory) {
     assert_eq!(collections(&set(&["team"])), [sized("team", 2, 3)]);
 }
 
-fn missing_vectors_are_those_of_the_collections(new: NewMemory) {
+fn missing_vectors_are_those_of_the_collections_and_paths(new: NewMemory) {
     let memory = new();
     let sources = [
         in_collection("default", "/own", &["apple pie"]),
-        in_collection("team", "/team", &["apple tart", "plum tart"]),
+        in_collection("team", "/team/a", &["apple tart", "plum tart"]),
+        in_collection("team", "/team/ab", &["cherry tart"]),
     ];
     memory.replace(&sources, SystemTime::now()).unwrap();
-    let missing = |collections: &CollectionSet| {
-        let found = memory.without_vector_in(collections, "m", 0, 9).unwrap();
-        assert_eq!(memory.count_without_vector_in(collections, "m").unwrap(), found.len() as u64);
+    let missing = |sources: &SourceScope| {
+        let found = memory.without_vector(sources, "m", 0, 9).unwrap();
+        assert_eq!(memory.count_without_vector(sources, "m").unwrap(), found.len() as u64);
         found.into_iter().map(|chunk| chunk.text).collect::<Vec<_>>()
     };
-    let team = set(&["team"]);
-    assert_eq!(missing(&team), ["apple tart", "plum tart"]);
-    assert_eq!(missing(&set(&["default"])), ["apple pie"]);
-    assert_eq!(missing(&CollectionSet::none()), [""; 0]);
-    let first = memory.without_vector_in(&team, "m", 0, 1).unwrap()[0].chunk;
+    let [default, team, none] =
+        [set(&["default"]), set(&["team"]), CollectionSet::none()].map(SourceScope::Collections);
+    let at = |path: &str| SourceScope::Path(path.to_owned());
+    assert_eq!(missing(&team), ["apple tart", "plum tart", "cherry tart"]);
+    assert_eq!(missing(&default), ["apple pie"]);
+    assert_eq!(missing(&none), [""; 0]);
+    let first = memory.without_vector(&team, "m", 0, 1).unwrap()[0].chunk;
     memory.add_vectors("m", &[NewVector { chunk: first, vector: scattered(7) }]).unwrap();
-    assert_eq!(missing(&team), ["plum tart"]);
-    assert_eq!(missing(&CollectionSet::All), ["apple pie", "plum tart"]);
+    assert_eq!(missing(&team), ["plum tart", "cherry tart"]);
+    assert_eq!(missing(&SourceScope::ALL), ["apple pie", "plum tart", "cherry tart"]);
+    assert_eq!(missing(&at("/team/a")), ["plum tart"]);
+    assert_eq!(missing(&at("/team")), [""; 0]);
 }
 
 fn sources_without_text_are_not_counted(new: NewMemory) {

@@ -59,26 +59,16 @@ pub trait MemoryStore: DocumentCatalog {
     /// At most `count` sources of the collections, at `path` or below.
     fn paths_below(&self, path: &str, collections: &CollectionSet, count: usize) -> DbResult<Vec<String>>;
 
-    /// Chunks of the collections without a vector of this model, ordered by id, after `after`.
-    fn without_vector_in(
+    /// Chunks of the sources without a vector of this model, ordered by id, after `after`.
+    fn without_vector(
         &self,
-        collections: &CollectionSet,
+        sources: &SourceScope,
         model: &str,
         after: i64,
         count: usize,
     ) -> DbResult<Vec<ChunkText>>;
 
-    fn count_without_vector_in(&self, collections: &CollectionSet, model: &str) -> DbResult<u64>;
-
-    /// In all collections.
-    fn without_vector(&self, model: &str, after: i64, count: usize) -> DbResult<Vec<ChunkText>> {
-        self.without_vector_in(&CollectionSet::All, model, after, count)
-    }
-
-    /// In all collections.
-    fn count_without_vector(&self, model: &str) -> DbResult<u64> {
-        self.count_without_vector_in(&CollectionSet::All, model)
-    }
+    fn count_without_vector(&self, sources: &SourceScope, model: &str) -> DbResult<u64>;
 
     /// Whether any chunk has a vector.
     fn has_vectors(&self) -> DbResult<bool>;
@@ -164,6 +154,18 @@ pub trait MemorySnapshot {
 pub struct ChunkHit {
     pub chunk: i64,
     pub score: f64,
+}
+
+/// Which sources are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SourceScope {
+    Collections(CollectionSet),
+    /// The one with this path.
+    Path(String),
+}
+
+impl SourceScope {
+    pub const ALL: SourceScope = SourceScope::Collections(CollectionSet::All);
 }
 
 /// Detects whether a file has changed.

@@ -2,8 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use hob_app::RatingResult;
-use hob_routing::Rating;
+use hob_routing::{Rating, RatingResult};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ApiError, ApiResult};

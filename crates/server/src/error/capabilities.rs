@@ -3,12 +3,14 @@
 use std::error::Error;
 
 use axum::http::StatusCode;
-use hob_app::{LibraryError, LibraryFailure, RateError};
+use hob_app::LibraryError;
 use hob_channels::ChannelError;
 use hob_config::SettingsError;
 use hob_core::{AskError, CONTEXT_LENGTH_EXCEEDED, NoSuitableModel};
 use hob_keys::KeyError;
 use hob_memory::{DocumentLibraryError, MemoryError};
+use hob_models::LibraryFailure;
+use hob_routing::RateError;
 use hob_tasks::TaskError;
 
 use super::ApiError;
@@ -216,6 +218,7 @@ impl From<DocumentLibraryError> for ApiError {
             DocumentLibraryError::Exists { .. } => refused(StatusCode::CONFLICT, "document_exists"),
             DocumentLibraryError::Full { .. } => refused(StatusCode::CONFLICT, "collection_full"),
             DocumentLibraryError::Watched { .. } => refused(StatusCode::CONFLICT, "watched_folder"),
+            DocumentLibraryError::Indexing { .. } => refused(StatusCode::CONFLICT, "busy_folder"),
             DocumentLibraryError::NoFolder => refused(StatusCode::NOT_FOUND, "folder_not_found"),
             DocumentLibraryError::Busy => ApiError {
                 code: Some("too_many_jobs"),

@@ -64,10 +64,11 @@ mod tests {
     use std::io;
     use std::path::PathBuf;
 
-    use hob_app::RateError;
-    use hob_config::{SettingsError, WriteError};
+    use hob_config::SettingsError;
     use hob_keys::KeyError;
     use hob_memory::{DocumentLibraryError, MemoryError};
+    use hob_process::WriteError;
+    use hob_routing::RateError;
     use hob_tasks::TaskError;
 
     use super::*;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
-use hob_app::FileText;
+use hob_memory::FileText;
 use serde::{Deserialize, Serialize};
 
 use crate::admin::key_request::begin_request;
@@ -54,7 +54,7 @@ pub(crate) async fn create(
     let work = move || {
         // The work continues when the client disconnects, so it counts until its end.
         let _held = (permit, running, place, slot);
-        system.documents().read(&file, bytes.into())
+        system.attachments().read(&file, bytes.into())
     };
     let read = state.blocking.run(work).await;
     let FileText { text, is_cut } = read.map_err(|error| ApiError::unreadable_file(&name, &error))?;

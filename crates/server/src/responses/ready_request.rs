@@ -150,7 +150,7 @@ fn left_out(item: &Value, answered: &HashSet<&str>) -> Option<&'static str> {
     if item["call_id"].as_str().is_some_and(|call| answered.contains(call)) {
         return None;
     }
-    let is_broken = || written.is_some_and(|arguments| !tool_arguments::can_be_replayed(arguments));
+    let is_broken = || written.is_some_and(|arguments| tool_arguments::replayable(arguments).is_none());
     match item["status"] == "incomplete" {
         true => Some(CUT_CALL),
         false => is_broken().then_some(BROKEN_ARGUMENTS),

@@ -283,6 +283,8 @@ fn broken_arguments_spoil_no_conversation_if_the_client_sends_no_status() {
         call("list", "[1]"),
         call("blank", ""),
         call("good", "{\"a\": 1}"),
+        call("half", r#"{"a": "\ud83d"}"#),
+        output("half"),
         output("cut"),
         output("list"),
         output("blank"),
@@ -290,6 +292,15 @@ fn broken_arguments_spoil_no_conversation_if_the_client_sends_no_status() {
     ];
     let request = CreateRequest::parse(asking(json!({})).to_string().as_bytes()).unwrap();
     let ready = request.complete(&[], input, &new_response()).unwrap();
-    assert_eq!(calls_of(&ready), [("cut", "{}"), ("list", "{}"), ("blank", ""), ("good", "{\"a\": 1}")]);
+    assert_eq!(
+        calls_of(&ready),
+        [
+            ("cut", "{}"),
+            ("list", "{}"),
+            ("blank", ""),
+            ("good", "{\"a\": 1}"),
+            ("half", r#"{"a": "\ufffd"}"#),
+        ]
+    );
     assert_eq!(warnings_of(&ready), ["ignored=input[].arguments"]);
 }

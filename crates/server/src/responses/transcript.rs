@@ -19,7 +19,7 @@ use crate::openai::ignored_fields::IgnoredFields;
 /// The field of a message with the reasoning.
 const REASONING: &str = "reasoning_content";
 
-/// What the answer says if the arguments of a call were replaced.
+/// What the answer says if the arguments of a call were mended or replaced.
 pub(super) const BROKEN_ARGUMENTS: &str = "input[].arguments";
 
 /// Puts messages together from items.
@@ -53,12 +53,13 @@ impl Transcript {
             ItemKind::Message { role: Role::Assistant, content } => self.say(content),
             ItemKind::Message { role, content } => self.add(Message::new(role, content)),
             ItemKind::Reasoning { text, sealed } => self.think(&text, sealed),
-            ItemKind::Call(ItemCall { id, name, mut arguments }) => {
+            ItemKind::Call(ItemCall { id, name, arguments: written }) => {
                 // The output says what was wrong with them, and engines refuse them.
-                if !tool_arguments::can_be_replayed(&arguments) {
+                let arguments = tool_arguments::replayable(&written).unwrap_or(tool_arguments::NONE.into());
+                if arguments != written {
                     ignored.note(BROKEN_ARGUMENTS);
-                    arguments = tool_arguments::NONE.to_owned();
                 }
+                let arguments = arguments.into_owned();
                 self.call(ToolCall { id, name, arguments });
             }
             ItemKind::CustomCall(ItemCall { id, name, arguments: input }) => {

@@ -7,10 +7,9 @@ use std::sync::{Arc, LazyLock};
 use hob_core::Engine;
 use hob_engines::{Cloud, CloudOptions, Endpoint, EndpointOptions, Ollama, Provider, Style};
 use hob_llama::{LlamaEngine, LlamaOptions};
-use hob_testkit::{BriefEngine, FakeServer, Recorded, Reply, part};
+use hob_testkit::{BriefEngine, FakeServer, Recorded, Reply, link_test_model};
 use reqwest::Response;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::support::engine_at;
 
@@ -50,13 +49,13 @@ pub fn all_engines(fake: &FakeServer) -> Vec<AskedEngine> {
 
 /// The embedded engine. It lives as long as the tests, because their servers share it.
 fn embedded() -> Arc<dyn Engine> {
-    static EMBEDDED: LazyLock<(TempDir, Arc<dyn Engine>)> = LazyLock::new(|| {
-        let models = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink(part("HOB_TEST_MODEL"), models.path().join("m.gguf")).unwrap();
-        let options = LlamaOptions { threads: 1, ..LlamaOptions::new(models.path()) };
-        (models, Arc::new(BriefEngine(Arc::new(LlamaEngine::new(options)))))
+    static EMBEDDED: LazyLock<Arc<dyn Engine>> = LazyLock::new(|| {
+        let models = Path::new(env!("CARGO_TARGET_TMPDIR")).join("models-of-server");
+        link_test_model(&models, "m");
+        let options = LlamaOptions { threads: 1, ..LlamaOptions::new(models) };
+        Arc::new(BriefEngine(Arc::new(LlamaEngine::new(options))))
     });
-    Arc::clone(&EMBEDDED.1)
+    Arc::clone(&EMBEDDED)
 }
 
 /// The server behind the engines. It answers `{}`, which is text, JSON, and the arguments of a call.

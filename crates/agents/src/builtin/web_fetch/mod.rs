@@ -14,7 +14,9 @@ use hob_text::{charset, html_to_text};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub use fetch::{FetchError, FetchedPage, Fetcher, Redirects, WebFetchOptions};
+use fetch::FetchedPage;
+pub use fetch::WebFetchOptions;
+pub(crate) use fetch::{Fetcher, Redirects};
 
 pub struct WebFetch {
     fetcher: Fetcher,

@@ -14,7 +14,7 @@ use crate::wait::WAIT_LIMIT;
 /// The scripts beside their packages, as `hob channel login whatsapp` lays them out.
 fn installed(directory: &Path) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bridges/whatsapp");
-    for script in ["message_age.mjs", "forwarded.mjs", "bridge.mjs"] {
+    for script in ["message_age.mjs", "forwarded.mjs", "ending.mjs", "bridge.mjs"] {
         std::fs::copy(sources.join(script), directory.join(script)).unwrap();
     }
     #[cfg(unix)]
@@ -60,11 +60,29 @@ fn the_scripts_of_the_bridge_pass_their_tests() {
     for (file, expected) in [
         ("message_age.test.mjs", "messages that are older than ten minutes are skipped"),
         ("forwarded.test.mjs", "messages that were passed on are recognised"),
+        ("reconnecting.test.mjs", "a bridge that ends opens no new connection"),
     ] {
-        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/channels/whatsapp").join(file);
-        let ran = std_command(node(), &[Need::Basics]).arg("--test").arg(tests).output().unwrap();
-        let output = String::from_utf8_lossy(&ran.stdout);
-        assert!(ran.status.success(), "{output}");
-        assert!(output.contains(expected), "the tests did not run: {output}");
+        assert_passes(&tests_of_scripts().join(file), expected);
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_bridge_loses_no_message_that_the_library_has_confirmed() {
+    let directory = tempfile::tempdir().unwrap();
+    installed(directory.path());
+    let test = directory.path().join("ending.test.mjs");
+    std::fs::copy(tests_of_scripts().join("ending.test.mjs"), &test).unwrap();
+    assert_passes(&test, "messages that WhatsApp counts as delivered are passed on before the end");
+}
+
+fn tests_of_scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/channels/whatsapp")
+}
+
+fn assert_passes(tests: &Path, expected: &str) {
+    let ran = std_command(node(), &[Need::Basics]).arg("--test").arg(tests).output().unwrap();
+    let output = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{output}");
+    assert!(output.contains(expected), "the tests did not run: {output}");
 }

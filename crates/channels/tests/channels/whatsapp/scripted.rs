@@ -65,6 +65,22 @@ async fn a_message_that_comes_while_a_command_sends_is_answered_by_the_next_serv
     channels.close().await;
 }
 
+#[tokio::test]
+async fn a_message_that_comes_at_the_end_of_a_command_is_saved() {
+    let script = Script::new(
+        "connected();
+         orders.removeAllListeners('line');
+         orders.on('line', () => { message('Hob, hello'); process.stdout.write('', () => process.exit(0)); });",
+    );
+    let database = Database::in_memory(&[MIGRATIONS]).unwrap();
+    let store: Arc<dyn ChannelStore> = Arc::new(SqliteChannelStore::new(database));
+    let whatsapp = Channel::whatsapp_of_command(script.options(), Some(Arc::clone(&store)));
+    assert_eq!(whatsapp.connect().await, ChannelStatus::Connected);
+    whatsapp.close().await;
+    assert_eq!(store.unsettled().unwrap().len(), 1);
+    assert_eq!(whatsapp.status(), ChannelStatus::Disconnected);
+}
+
 /// Says whether a message counts as that of someone else.
 struct TellsOrigin;
 

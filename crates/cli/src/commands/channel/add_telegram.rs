@@ -4,11 +4,10 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::{Result, anyhow};
-use hob_app::startup::channels::channel_store;
 use hob_channels::telegram::{
     CHANNEL, PairingMessage, TelegramApi, TelegramBot, TelegramError, first_message_with,
 };
-use hob_channels::{SenderKey, new_code, shown_code};
+use hob_channels::{SenderKey, new_code, open_channel_store, shown_code};
 use hob_config::{Config, Environment, LocalSetting, write_local_settings};
 use secrecy::ExposeSecret;
 
@@ -73,7 +72,7 @@ async fn pair(config: &Config, api: &TelegramApi, bot: &TelegramBot) -> Result<(
         }
         Err(error) => return Err(error.into()),
     };
-    let store = channel_store(&settings::databases(config)?.hob)?;
+    let store = open_channel_store(&settings::databases(config)?.hob)?.store;
     let approved = (sender.clone(), name.clone());
     blocking(move || {
         let (sender, name) = approved;

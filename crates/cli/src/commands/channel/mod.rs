@@ -40,6 +40,9 @@ fn is_gateway_wanted(config: &Config, url: Option<&str>) -> bool {
     url.is_some() || config.channel.enabled || config.channel.gateway_url != usual
 }
 
+/// What to do about a gateway that does not work.
+const CHECK_GATEWAY: &str = "Check the gateway, and [channel] gateway_url and token";
+
 /// The error of the gateway, or that none is configured.
 fn explain(error: ChannelError, config: &Config, url: Option<&str>) -> Error {
     match error {
@@ -47,6 +50,9 @@ fn explain(error: ChannelError, config: &Config, url: Option<&str>) -> Error {
             if !is_gateway_wanted(config, url) =>
         {
             anyhow!(NO_GATEWAY)
+        }
+        ChannelError::Undelivered { .. } | ChannelError::Unlisted { .. } if url.is_none() => {
+            anyhow!("{error}. {CHECK_GATEWAY}")
         }
         error => error.into(),
     }

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use hob_app::startup::channels::{self, ChannelParts, is_email, is_telegram, is_whatsapp, open_channels};
-use hob_channels::{ChannelService, ChannelStatus, ChannelStore};
+use hob_app::startup::channels::{self, ChannelParts, open_channels};
+use hob_channels::{ChannelService, ChannelStatus, ChannelStore, is_email_target, telegram, whatsapp};
 use hob_config::Config;
 use hob_core::EventBus;
 use serde_json::json;
@@ -27,12 +27,12 @@ pub async fn run(config: &Config, home: &Path, args: &ChannelSendArgs) -> Result
         }
         _ => args.target.clone(),
     };
-    if is_direct && config.channel.whatsapp.enabled && is_whatsapp(&target) {
+    if is_direct && config.channel.whatsapp.enabled && whatsapp::is_ours(&target) {
         over_whatsapp(config, home, args, channels.as_ref().and_then(|channels| channels.store())).await?
-    } else if is_direct && config.channel.telegram.enabled && is_telegram(&target) {
+    } else if is_direct && config.channel.telegram.enabled && telegram::is_ours(&target) {
         let _waiting = Spinner::start("sending");
         channels::telegram(config)?.send(&target, &args.message, args.conversation.as_deref()).await?;
-    } else if is_direct && config.channel.email.enabled && is_email(&target) {
+    } else if is_direct && config.channel.email.enabled && is_email_target(&target) {
         let _waiting = Spinner::start("sending");
         channels::email(config)?.send(&target, &args.message, args.conversation.as_deref()).await?;
     } else {

@@ -6,8 +6,7 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
 use hob_app::Databases;
-use hob_app::startup::channels::channel_store;
-use hob_channels::{ChannelStore, SenderKey, normalized_code, shown_code};
+use hob_channels::{ChannelStore, SenderKey, normalized_code, open_channel_store, shown_code};
 use hob_config::Config;
 use hob_core::Zone;
 use serde_json::json;
@@ -27,7 +26,7 @@ const COLUMNS: [Column; 4] =
 /// The store, and where changes are noted.
 fn open(config: &Config) -> Result<(Arc<dyn ChannelStore>, Databases)> {
     let databases = settings::databases(config)?;
-    Ok((channel_store(&databases.hob)?, databases))
+    Ok((open_channel_store(&databases.hob)?.store, databases))
 }
 
 pub async fn approve(config: &Config, typed: &str, format: OutputFormat) -> Result<ExitCode> {

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result};
-use hob_config::WriteError;
 use hob_conversations::{AttachmentKind, ChatId};
 use hob_core::model::AUTO;
+use hob_process::WriteError;
 use tokio::time::timeout;
 
 use super::answer_view::{AnswerView, StepDisplay};

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_config::{Environment, WriteError, write_new};
+use hob_config::Environment;
+use hob_process::{WriteError, write_new};
 
 use super::session::SaveFile;
 
@@ -24,7 +25,7 @@ pub fn write(file: &Path, save: &SaveFile) -> Result<(), WriteError> {
 mod tests {
     use std::fs;
 
-    use hob_config::Overwrite;
+    use hob_process::Overwrite;
 
     use super::*;
 

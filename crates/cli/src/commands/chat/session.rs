@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use hob_config::Overwrite;
 use hob_conversations::{ChatId, ChatTurn, Conversation, SavedAttachment, SavedTurn, TurnEnding};
 use hob_core::{MaxTokens, Temperature};
+use hob_process::Overwrite;
 
 use super::command::{self, ChatCommand, ChatInput, SamplingChange, Switch};
 use super::transcript::transcript;

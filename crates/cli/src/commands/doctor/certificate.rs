@@ -1,5 +1,7 @@
 //! The certificate of `[server.tls]`, if one is configured. Read as `hob serve` reads it.
 
+use std::time::SystemTime;
+
 use hob_config::ServerTlsConfig;
 use hob_server::read_certificate;
 
@@ -10,15 +12,24 @@ const NAME: &str = "https";
 
 /// `None` without HTTPS.
 pub fn check(tls: &ServerTlsConfig) -> Option<DoctorCheck> {
+    check_at(tls, SystemTime::now())
+}
+
+fn check_at(tls: &ServerTlsConfig, now: SystemTime) -> Option<DoctorCheck> {
     let (status, message) = match read_certificate(tls) {
         Ok(None) => return None,
-        Ok(Some(_)) => (CheckStatus::Good, "the certificate of [server.tls] can be used".to_owned()),
+        Ok(Some(certificate)) => match certificate.refused_at(now) {
+            None => (CheckStatus::Good, "the certificate of [server.tls] can be used".to_owned()),
+            Some(refusal) => {
+                (CheckStatus::Bad, format!("the certificate of [server.tls] {refusal}, so clients refuse it"))
+            }
+        },
         Err(error) => (CheckStatus::Bad, failure::explain(&error.into())),
     };
     let check = DoctorCheck::new(NAME, status, message);
     Some(match status {
         CheckStatus::Bad => {
-            check.advise("Correct [server.tls] in the configuration file, or the files that it names")
+            check.advise("Renew the certificate, or correct [server.tls] and the files that it names")
         }
         _ => check,
     })
@@ -26,6 +37,8 @@ pub fn check(tls: &ServerTlsConfig) -> Option<DoctorCheck> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use hob_testkit::TestCertificate;
 
     use super::*;
@@ -43,5 +56,9 @@ mod tests {
         assert_eq!(status(Some(&cert), Some(&key)), Some(CheckStatus::Bad), "there are no files");
         TestCertificate::generate().write(&cert, &key);
         assert_eq!(status(Some(&cert), Some(&key)), Some(CheckStatus::Good));
+        // It is good from 1975 on.
+        let tls = ServerTlsConfig { cert: Some(cert), key: Some(key) };
+        let early = check_at(&tls, UNIX_EPOCH).expect("there is a certificate");
+        assert_eq!((early.status, early.message.contains("is not valid yet")), (CheckStatus::Bad, true));
     }
 }

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use hob_app::{DatabaseKind, DatabaseReport, Databases, FileReport, ServerReport, inspect_databases};
+use hob_app::{Databases, MEMORY_DATABASE, state_files};
 use hob_config::Config;
-use hob_db::DatabaseError;
 use hob_db::postgres::{ExtensionState, PostgresState};
+use hob_db::{DatabaseError, DatabaseState, DbResult, inspect};
 
 use super::report::{CheckStatus, DoctorCheck};
 use crate::output::number::{counted, memory};
@@ -26,15 +26,20 @@ pub fn check(config: Option<&Config>, home: &Path) -> Vec<DoctorCheck> {
         }
         None => Databases::in_files(home),
     };
-    match inspect_databases(&databases, home) {
-        DatabaseReport::Files(files) => files.iter().map(check_file).collect(),
-        DatabaseReport::Server(server) => check_server(&server),
+    match databases.postgres() {
+        Some(database) => check_server(database.server(), &database.inspect()),
+        None => state_files()
+            .iter()
+            .map(|file| {
+                let path = home.join(file.name);
+                check_file(&path, file.name, &inspect(&path, file.migrations))
+            })
+            .collect(),
     }
 }
 
 /// PostgreSQL, and its extension for vectors.
-fn check_server(report: &ServerReport) -> Vec<DoctorCheck> {
-    let ServerReport { server, state } = report;
+fn check_server(server: &str, state: &DbResult<PostgresState>) -> Vec<DoctorCheck> {
     let state = match state {
         Ok(state) => state,
         Err(error) => {
@@ -87,15 +92,15 @@ fn check_vectors(pgvector: &ExtensionState) -> DoctorCheck {
     }
 }
 
-fn check_file(database: &FileReport) -> DoctorCheck {
-    let FileReport { path, kind, state } = database;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+/// One file; its state is `None` if it does not exist.
+fn check_file(path: &Path, name: &str, state: &DbResult<Option<DatabaseState>>) -> DoctorCheck {
+    let is_memory = name == MEMORY_DATABASE;
     let shown = path.display();
     let error = match state {
         Ok(None) => {
-            let message = match kind {
-                DatabaseKind::Record => "not created yet (created by the first answer)",
-                DatabaseKind::Memory => "not created yet (created by 'hob memory index PATH')",
+            let message = match is_memory {
+                true => "not created yet (created by 'hob memory index PATH')",
+                false => "not created yet (created by the first answer)",
             };
             return DoctorCheck::new(name, CheckStatus::Off, message);
         }
@@ -111,9 +116,9 @@ fn check_file(database: &FileReport) -> DoctorCheck {
     };
     let (message, advice) = match error {
         DatabaseError::Damaged { .. } => {
-            let again = match kind {
-                DatabaseKind::Record => "Hob creates a new one",
-                DatabaseKind::Memory => "rebuild it with 'hob memory index PATH'",
+            let again = match is_memory {
+                true => "rebuild it with 'hob memory index PATH'",
+                false => "Hob creates a new one",
             };
             ("the file is damaged, or is not a Hob database".to_owned(), move_away(path, "damaged", again))
         }

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_app::startup::local_models::LocalModels;
+use hob_app::startup::local_models::local_models;
 use hob_app::{Databases, choose, default_model, is_default_missed};
 use hob_config::hardware::detect;
 use hob_config::{Config, Environment, Hardware};
@@ -79,7 +79,7 @@ async fn check_home(config: Option<Config>, home: Option<PathBuf>) -> Vec<Doctor
 
 /// What the embedded engine computes with, if this build has it.
 async fn compute_units(config: Option<&Config>, home: Option<&Path>) -> Option<ComputeUnits> {
-    LocalModels::new(config?, home?).compute_units().await
+    local_models(config?, home?).compute_units().await
 }
 
 /// All checks that depend on the configuration, and whether a question can be answered and a server can start. None if it cannot be
@@ -132,7 +132,7 @@ async fn check_rest(config: Option<&Config>, home: Option<&Path>) -> Result<(boo
         checks.extend(machine::check_running(config, running).await);
     }
     let certificate = check_certificate(config);
-    // `hob serve` would refuse to start.
+    // `hob serve` would refuse to start, or its clients would refuse to connect.
     let can_serve = certificate.as_ref().is_none_or(|check| check.status != CheckStatus::Bad);
     checks.extend(certificate);
     checks.extend(machine::check_keys(config));

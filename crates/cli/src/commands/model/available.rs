@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_app::startup::local_models::LocalModels;
+use hob_app::startup::local_models::local_models;
 use hob_config::Config;
 use hob_models::{BuiltInModel, CatalogueEntry, MachineRoom};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ const COLUMNS: [Column; 7] = [
 ];
 
 pub async fn run(config: &Config, format: OutputFormat) -> Result<ExitCode> {
-    let models = LocalModels::new(config, &settings::home()?);
+    let models = local_models(config, &settings::home()?);
     let room = {
         let _waiting = Spinner::start("measuring the memory's speed");
         models.machine_room().await

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hob_app::startup::local_models::LocalModels;
+use hob_app::startup::local_models::local_models;
 use hob_config::Config;
 use hob_models::catalogue::ModelSource;
 use hob_models::{CatalogueEntry, ModelFootprint};
@@ -17,7 +17,7 @@ use crate::settings;
 
 /// Shows a model of the built-in list that no engine has.
 pub fn run(config: &Config, entry: &CatalogueEntry, format: OutputFormat) -> Result<ExitCode> {
-    let models = LocalModels::new(config, &settings::home()?);
+    let models = local_models(config, &settings::home()?);
     let footprint = models.entry_footprint(entry);
     match format {
         OutputFormat::Json => output::json(&[as_json(entry, footprint.as_ref())])?,

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use anyhow::{Error, Result, anyhow};
 use hob_app::ollama;
-use hob_app::startup::local_models::LocalModels;
+use hob_app::startup::local_models::local_models;
 use hob_config::{Config, EngineName};
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{DevicePlan, DeviceShare, ModelInfo, ModelKind};
 use hob_engines::ollama::ModelDetails;
 use hob_models::catalogue;
-use hob_models::{ModelFootprint, StoredModel, StoredProjector};
+use hob_models::{LocalModels, ModelFootprint, StoredModel, StoredProjector};
 use serde_json::{Value, json};
 
 use super::available::abilities;
@@ -35,7 +35,7 @@ pub async fn run(config: &Config, name: &str, format: OutputFormat) -> Result<Ex
         (Err(_), Some(entry)) => return entry_info::run(config, entry, format),
         (Err(error), None) => return Err(error),
     };
-    let local = LocalModels::new(config, &settings::home()?);
+    let local = local_models(config, &settings::home()?);
     let mut known = Vec::new();
     for EngineStatus { engine, state, .. } in &found {
         let EngineState::Available { models } = state else { continue };

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use hob_config::{Overwrite, write_new};
+use hob_process::{Overwrite, write_new};
 
 use super::definition::{FileOwner, MARK, ServiceFile};
 

@@ -1,12 +1,13 @@
 //! The conversation in Anthropic's format: turns of blocks that alternate between `user` and `assistant`. System
 //! messages are separate, and tool results are part of the user's turn.
 
-use hob_core::{Image, Message, Role, THINKING_BLOCKS};
+use std::borrow::Cow;
+
+use hob_core::{Image, Message, Role, THINKING_BLOCKS, call_id};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::cloud::translate::{self, RoleTurn};
-use crate::openai_compat::tool_calls::plain_call_id;
 use crate::wire::unsupported_field::UnsupportedField;
 
 /// One block of a turn.
@@ -32,12 +33,12 @@ pub(super) enum Block<'a> {
         data: &'a str,
     },
     ToolUse {
-        id: &'a str,
+        id: Cow<'a, str>,
         name: &'a str,
         input: Map<String, Value>,
     },
     ToolResult {
-        tool_use_id: &'a str,
+        tool_use_id: Cow<'a, str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         content: Vec<Block<'a>>,
     },
@@ -121,12 +122,18 @@ fn spoken(message: &Message, index: usize) -> Result<Vec<Block<'_>>, Unsupported
     blocks.extend(translate::texts(message, index)?.into_iter().filter_map(text));
     for (position, call) in message.tool_calls.iter().enumerate() {
         blocks.push(Block::ToolUse {
-            id: plain_call_id(&call.id),
+            id: accepted_id(&call.id),
             name: &call.name,
             input: translate::arguments(call, index, position)?,
         });
     }
     Ok(blocks)
+}
+
+/// The id of a call. Anthropic refuses those with other characters, such as Kimi's `functions.NAME:0`.
+fn accepted_id(id: &str) -> Cow<'_, str> {
+    let is_accepted = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    call_id::accepted(id, |id| !id.is_empty() && id.bytes().all(is_accepted))
 }
 
 /// The reasoning that Anthropic signed or hid. It refuses what it did not sign.
@@ -149,7 +156,7 @@ fn sealed_block(block: &Value) -> Option<Block<'_>> {
 
 fn result(message: &Message, index: usize) -> Result<Block<'_>, UnsupportedField> {
     Ok(Block::ToolResult {
-        tool_use_id: plain_call_id(translate::answered_call(message, index)?),
+        tool_use_id: accepted_id(translate::answered_call(message, index)?),
         content: blocks(message, index)?,
     })
 }

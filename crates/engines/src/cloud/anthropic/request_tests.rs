@@ -181,6 +181,21 @@ fn ids_of_calls_have_no_signature_of_another_provider() {
 }
 
 #[test]
+fn ids_that_anthropic_refuses_are_replaced_in_calls_and_results() {
+    for (id, stays) in [("functions.weather:0", false), ("", false), ("call_1-Z", true)] {
+        let messages = written(&asking(vec![
+            Message { tool_calls: vec![call(id, "{}")], ..Message::new(Role::Assistant, "") },
+            Message::tool_result(id, "11 degrees"),
+        ]))["messages"]
+            .clone();
+        let used = messages[0]["content"][0]["id"].as_str().unwrap();
+        assert_eq!(messages[1]["content"][0]["tool_use_id"], used);
+        assert_eq!(used == id, stays, "{id}");
+        assert_eq!(hob_core::call_id::is_short(used), !stays, "{used}");
+    }
+}
+
+#[test]
 fn an_invalid_history_is_refused_with_its_position() {
     let broken = asking(vec![
         Message::new(Role::User, "hi"),

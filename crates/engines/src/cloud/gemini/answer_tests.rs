@@ -146,7 +146,7 @@ fn reasons_to_stop_are_translated() {
             "content_filter",
             "content_filter",
             "content_filter",
-            "malformed_function_call",
+            "length",
         ]
     );
     assert_eq!(finish_reason("MAX_TOKENS", true), FinishReason::Length);

@@ -6,7 +6,9 @@
 
 use std::borrow::Cow;
 
-use crate::openai_compat::tool_calls::{SIGNATURE_MARK, new_call_id};
+use hob_core::call_id::SIGNATURE_MARK;
+
+use crate::openai_compat::tool_calls::new_call_id;
 
 /// The value that Google expects in place of a signature when another model made the call.
 const FOREIGN: &str = "skip_thought_signature_validator";
@@ -59,10 +61,10 @@ pub(super) fn signature_of(signature: Option<String>, is_first: bool) -> Option<
 
 #[cfg(test)]
 mod tests {
+    use hob_core::call_id::plain;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::openai_compat::tool_calls::plain_call_id;
 
     #[test]
     fn a_call_without_an_id_gets_a_fresh_one() {
@@ -74,7 +76,6 @@ mod tests {
     #[test]
     fn an_id_without_a_signature_is_unchanged() {
         assert_eq!(split("toolu_1"), ("toolu_1", None));
-        assert_eq!(plain_call_id("toolu_1"), "toolu_1");
     }
 
     proptest! {
@@ -85,7 +86,7 @@ mod tests {
             let id = join(Some("fc-1".to_owned()), Some(&signature));
             prop_assert!(id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
             prop_assert_eq!(split(&id), ("fc-1", Some(signature)));
-            prop_assert_eq!(plain_call_id(&id), "fc-1");
+            prop_assert_eq!(plain(&id), "fc-1");
         }
     }
 }

@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 
 use hob_core::budget::{BODY_VALUES, json_values};
+use hob_core::call_id::plain;
 use hob_core::{CalledTools, Image, Message, Role};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::call_id;
 use crate::cloud::translate::{self, RoleTurn};
-use crate::openai_compat::tool_calls::plain_call_id;
 use crate::wire::unsupported_field::UnsupportedField;
 
 /// One part of a turn: one of the fields, with an optional signature.
@@ -165,7 +165,7 @@ fn response<'a>(
     }
     let response = object.unwrap_or_else(|| Map::from_iter([("result".to_owned(), Value::String(text))]));
     Ok(RequestPart {
-        function_response: Some(FunctionResponse { id: plain_call_id(id), name, response }),
+        function_response: Some(FunctionResponse { id: plain(id), name, response }),
         ..RequestPart::default()
     })
 }

@@ -1,6 +1,9 @@
 //! OpenAI's chat completions.
 
-use hob_core::{Answer, FinishReason, Generation, Temperature, Usage};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hob_core::{Answer, FinishReason, Generation, Temperature, ToolDefinition, Usage};
 use serde_json::json;
 
 use super::*;
@@ -109,7 +112,7 @@ async fn a_refusal_keeps_its_status_and_is_not_asked_again_without_tools() {
 
     let server = FakeServer::replying(refused(400, "Invalid schema for function 'weather'")).await;
     let request = GenerateRequest {
-        tools: vec![hob_core::ToolDefinition {
+        tools: vec![ToolDefinition {
             name: "weather".into(),
             description: None,
             parameters: Some(json!({ "type": "nonsense" })),
@@ -120,4 +123,122 @@ async fn a_refusal_keeps_its_status_and_is_not_asked_again_without_tools() {
     let error = cloud(&server).generate(&request).await.unwrap_err();
     assert!(matches!(error, EngineError::Refused { status: 400, .. }), "{error}");
     assert_eq!(server.requests().len(), 1);
+}
+
+/// A service such as DeepSeek in the place of OpenAI: it refuses answers of the history without their reasoning.
+async fn demanding() -> FakeServer {
+    FakeServer::start(|request| {
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        let messages = body["messages"].as_array().unwrap();
+        let is_missing =
+            |message: &Value| message["role"] == "assistant" && message["reasoning_content"] == Value::Null;
+        if messages.iter().any(is_missing) {
+            let message = "The `reasoning_content` in the thinking mode must be passed back to the API.";
+            return Reply::json(
+                400,
+                json!({ "error": { "message": message, "code": "invalid_request_error" } }).to_string(),
+            );
+        }
+        Reply::json(200, r#"{"choices":[{"index":0,"message":{"content":"Noon."},"finish_reason":"stop"}]}"#)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn reasoning_is_sent_to_a_service_that_demands_it_and_remembered() {
+    let server = demanding().await;
+    let said = |reasoning: Option<&str>| Message {
+        tool_calls: vec![call("c1", "now", "{}")],
+        extra: reasoning.iter().map(|text| ("reasoning_content".to_owned(), json!(text))).collect(),
+        ..Message::new(Role::Assistant, "")
+    };
+    let continued = |reasoning| GenerateRequest {
+        messages: vec![
+            Message::new(Role::User, "what time is it?"),
+            said(reasoning),
+            Message::tool_result("c1", "12:00"),
+        ],
+        ..hi("deepseek-v4-pro")
+    };
+    let cloud = cloud(&server);
+    for (reasoning, sent_reasoning, requests) in [(Some("I must look."), "I must look.", 2), (None, " ", 1)] {
+        server.forget();
+        let generation = cloud.generate(&continued(reasoning)).await.unwrap();
+        assert_eq!(generation.answer.content, "Noon.");
+        assert_eq!(sent(&server)["messages"][1]["reasoning_content"], sent_reasoning);
+        assert_eq!(server.requests().len(), requests, "{reasoning:?}");
+    }
+    // Other models of the service are asked without it, as most services refuse it.
+    server.forget();
+    cloud.generate(&GenerateRequest { model: "gpt-5.2".into(), ..continued(None) }).await.unwrap();
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_refusal_that_quotes_a_caller_is_not_remembered_as_a_demand() {
+    let server = FakeServer::start(|request| {
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        let refused =
+            |message: &str| Reply::json(400, json!({ "error": { "message": message } }).to_string());
+        if body["tools"] != Value::Null {
+            return refused("Invalid schema for function 'reasoning_content_is_missing'");
+        }
+        if body["messages"][1]["reasoning_content"] != Value::Null {
+            return refused("Unknown parameter: 'messages[1].reasoning_content'");
+        }
+        Reply::json(200, r#"{"choices":[{"index":0,"message":{"content":"Noon."},"finish_reason":"stop"}]}"#)
+    })
+    .await;
+    let cloud = cloud(&server);
+    let continued = GenerateRequest {
+        messages: vec![
+            Message::new(Role::User, "hello"),
+            Message::new(Role::Assistant, "hi"),
+            Message::new(Role::User, "what time is it?"),
+        ],
+        ..hi("gpt-5.2")
+    };
+    let tool = ToolDefinition {
+        name: "reasoning_content_is_missing".into(),
+        description: None,
+        parameters: Some(json!({ "type": "array" })),
+        strict: None,
+    };
+    let hostile = GenerateRequest { tools: vec![tool], ..continued.clone() };
+    let error = cloud.generate(&hostile).await.unwrap_err();
+    assert!(error.to_string().contains("Invalid schema"), "{error}");
+    server.forget();
+    cloud.generate(&continued).await.unwrap();
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_service_that_no_longer_takes_reasoning_is_asked_without_it_again() {
+    let has_changed = Arc::new(AtomicBool::new(false));
+    let changed = Arc::clone(&has_changed);
+    let server = FakeServer::start(move |request| {
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        let has_reasoning = body["messages"][1]["reasoning_content"] != Value::Null;
+        if has_reasoning == changed.load(Ordering::Relaxed) {
+            let message = if has_reasoning { "unknown field" } else { "reasoning_content is missing" };
+            return Reply::json(400, json!({ "error": { "message": message } }).to_string());
+        }
+        Reply::json(200, r#"{"choices":[{"index":0,"message":{"content":"Noon."},"finish_reason":"stop"}]}"#)
+    })
+    .await;
+    let cloud = cloud(&server);
+    let continued = GenerateRequest {
+        messages: vec![
+            Message::new(Role::User, "hello"),
+            Message::new(Role::Assistant, "hi"),
+            Message::new(Role::User, "what time is it?"),
+        ],
+        ..hi("kimi")
+    };
+    for (is_changed, requests) in [(false, 2), (false, 1), (true, 2), (true, 1)] {
+        has_changed.store(is_changed, Ordering::Relaxed);
+        server.forget();
+        cloud.generate(&continued).await.unwrap();
+        assert_eq!(server.requests().len(), requests, "{is_changed}");
+    }
 }

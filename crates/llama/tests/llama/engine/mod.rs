@@ -14,6 +14,7 @@ mod sliding_window;
 mod tuning;
 mod vectors;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use hob_core::{
@@ -21,31 +22,24 @@ use hob_core::{
     TokenizeRequest,
 };
 use hob_llama::{LlamaEngine, LlamaOptions};
-use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use crate::support::{MODEL, model_file, models_dir};
+use crate::support::{MODEL, lasting_models_dir, model_file, models_dir};
 
-fn options(dir: &TempDir) -> LlamaOptions {
+fn options(dir: impl AsRef<Path>) -> LlamaOptions {
     LlamaOptions {
         context: Some(1024),
         // Tests run side by side; more threads than cores only wait for each other.
         threads: 1,
-        ..LlamaOptions::new(dir.path())
+        ..LlamaOptions::new(dir.as_ref())
     }
 }
 
 /// One engine for all tests that need nothing special of it, so that the model is loaded once.
 async fn engine() -> Arc<LlamaEngine> {
-    static ENGINE: OnceCell<(TempDir, Arc<LlamaEngine>)> = OnceCell::const_new();
-    let (_, engine) = ENGINE
-        .get_or_init(|| async {
-            let dir = models_dir();
-            let engine = Arc::new(LlamaEngine::new(options(&dir)));
-            (dir, engine)
-        })
-        .await;
-    Arc::clone(engine)
+    static ENGINE: OnceCell<Arc<LlamaEngine>> = OnceCell::const_new();
+    let made = async || Arc::new(LlamaEngine::new(options(lasting_models_dir("plain"))));
+    Arc::clone(ENGINE.get_or_init(made).await)
 }
 
 fn ask(question: &str, max_tokens: i64) -> GenerateRequest {

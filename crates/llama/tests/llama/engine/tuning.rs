@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hob_core::Engine;
 use hob_llama::LlamaEngine;
+use hob_models::ModelFileEngine;
 use hob_models::tuned::KeepTuned;
 
 use super::{MODEL, ask, models_dir, options};

@@ -5,6 +5,7 @@ mod generated;
 mod requests;
 mod schemas;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use hob_core::{
@@ -13,25 +14,20 @@ use hob_core::{
 };
 use hob_llama::{LlamaEngine, LlamaOptions};
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use crate::support::{MODEL, model_file, models_dir};
+use crate::support::{MODEL, lasting_models_dir, model_file, models_dir};
 
-fn options(dir: &TempDir) -> LlamaOptions {
+fn options(dir: impl AsRef<Path>) -> LlamaOptions {
     // Tests run side by side; more threads than cores only wait for each other.
-    LlamaOptions { context: Some(1024), threads: 1, ..LlamaOptions::new(dir.path()) }
+    LlamaOptions { context: Some(1024), threads: 1, ..LlamaOptions::new(dir.as_ref()) }
 }
 
 /// One engine for all tests, so that each meets what the others left behind.
 async fn engine() -> Arc<LlamaEngine> {
-    static ENGINE: OnceCell<(TempDir, Arc<LlamaEngine>)> = OnceCell::const_new();
-    let made = async || {
-        let dir = models_dir();
-        let engine = Arc::new(LlamaEngine::new(options(&dir)));
-        (dir, engine)
-    };
-    Arc::clone(&ENGINE.get_or_init(made).await.1)
+    static ENGINE: OnceCell<Arc<LlamaEngine>> = OnceCell::const_new();
+    let made = async || Arc::new(LlamaEngine::new(options(lasting_models_dir("plain"))));
+    Arc::clone(ENGINE.get_or_init(made).await)
 }
 
 fn ask(question: &str, max_tokens: i64) -> GenerateRequest {

@@ -259,13 +259,6 @@ impl DocumentCatalog for PostgresMemoryStore {
         self.database.write(|transaction| transaction.query(&sql, &[&id])?.first().map(folder).transpose())
     }
 
-    fn remove_folders(&self, collection: &CollectionName) -> DbResult<()> {
-        self.database.write(|transaction| {
-            let sql = "DELETE FROM memory_folder WHERE collection = $1";
-            transaction.execute(sql, &[&collection.as_str()]).map(|_| ())
-        })
-    }
-
     fn claim_folder(&self, id: i64, now: SystemTime, until: SystemTime) -> DbResult<bool> {
         let (now, until) = (Moment::of(now).microseconds(), Moment::of(until).microseconds());
         self.database.write_with(Durability::ProcessEnd, |transaction| {

@@ -87,7 +87,7 @@ fn many_vectors_of_a_model_get_an_index_that_finds_nearly_all_of_the_nearest() {
     }
     assert!(right >= 475, "{right} of 500");
     // A model that starts again has no index of its old vectors.
-    let some = memory.without_vector("other", 0, 1).unwrap();
+    let some = memory.without_vector(&SourceScope::ALL, "other", 0, 1).unwrap();
     memory.add_vectors("m", &[NewVector { chunk: some[0].chunk, vector: vec![1.0; 8] }]).unwrap();
     assert_eq!(fixture.vector_indexes(), [""; 0]);
     assert_eq!(memory.find_vectors("m", &[1.0; 8], 9).unwrap().unwrap().len(), 1);
@@ -149,8 +149,9 @@ fn without_pgvector_words_work_and_vectors_say_what_to_do() {
     let query = WordQuery::of("apple").unwrap();
     assert_eq!(plain.find_words(&query, 5).unwrap().len(), 1);
     assert_eq!(plain.find_vectors("m", &[1.0], 5).unwrap(), None);
-    let missing = plain.without_vector("m", 0, 5).unwrap();
-    assert_eq!((plain.count_without_vector("m").unwrap(), plain.size().unwrap().vectors), (1, 0));
+    let missing = plain.without_vector(&SourceScope::ALL, "m", 0, 5).unwrap();
+    let count = plain.count_without_vector(&SourceScope::ALL, "m").unwrap();
+    assert_eq!((count, plain.size().unwrap().vectors), (1, 0));
     let new = NewVector { chunk: missing[0].chunk, vector: vec![1.0] };
     let error = plain.add_vectors("m", std::slice::from_ref(&new)).unwrap_err();
     assert!(matches!(error, DatabaseError::NeedsExtension { .. }), "{error:?}");

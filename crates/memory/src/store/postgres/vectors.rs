@@ -9,7 +9,7 @@ use hob_db::{DbResult, Durability};
 use super::memory_database::{PostgresMemoryStore, PostgresSnapshot, Scope};
 use crate::quantise::normalise;
 use crate::store::marks::storable;
-use crate::store::{ChunkHit, ChunkText, NewVector};
+use crate::store::{ChunkHit, ChunkText, NewVector, SourceScope};
 
 /// The first vectors create the table, because it needs pgvector.
 const CREATE_TABLE: &str = "
@@ -64,30 +64,46 @@ impl Model {
     }
 }
 
+/// The condition that a source is among the wanted ones.
+fn in_scope(sources: &SourceScope, source: &str) -> String {
+    match sources {
+        SourceScope::Collections(collections) => Scope::of(collections).has_source(source, "$1"),
+        SourceScope::Path(_) => {
+            format!("{source} = (SELECT id FROM memory_source WHERE path = ($1::text[])[1])")
+        }
+    }
+}
+
+/// The parameter `$1` of [`in_scope`].
+fn scope_value(sources: &SourceScope) -> Option<Vec<String>> {
+    match sources {
+        SourceScope::Collections(collections) => Scope::of(collections).0,
+        SourceScope::Path(path) => Some(vec![path.clone()]),
+    }
+}
+
 /// At most so many chunks after an id.
 pub(super) fn without_vector(
     store: &PostgresMemoryStore,
-    scope: &Scope,
+    sources: &SourceScope,
     model: &str,
     (after, count): (i64, usize),
 ) -> DbResult<Vec<ChunkText>> {
-    let count = count as i64;
-    let chunks = format!(
-        "SELECT id, title, text FROM memory_chunk WHERE id > $1 AND {}",
-        scope.has_source("source", "$3")
-    );
+    let (value, count) = (scope_value(sources), count as i64);
+    let chunks =
+        format!("SELECT id, title, text FROM memory_chunk WHERE id > $2 AND {}", in_scope(sources, "source"));
     store.database.read(|transaction| {
         let rows = match find_model(transaction, model)? {
             Some(model) => transaction.query(
                 &format!(
                     "{chunks} AND NOT EXISTS (\
                          SELECT FROM memory_vector WHERE chunk = memory_chunk.id AND model = $4) \
-                     ORDER BY id LIMIT $2"
+                     ORDER BY id LIMIT $3"
                 ),
-                &[&after, &count, &scope.0, &model.id],
+                &[&value, &after, &count, &model.id],
             )?,
             None => {
-                transaction.query(&format!("{chunks} ORDER BY id LIMIT $2"), &[&after, &count, &scope.0])?
+                transaction.query(&format!("{chunks} ORDER BY id LIMIT $3"), &[&value, &after, &count])?
             }
         };
         let text = |row: &Row| {
@@ -97,17 +113,28 @@ pub(super) fn without_vector(
     })
 }
 
-pub(super) fn count_without_vector(store: &PostgresMemoryStore, scope: &Scope, model: &str) -> DbResult<u64> {
+pub(super) fn count_without_vector(
+    store: &PostgresMemoryStore,
+    sources: &SourceScope,
+    model: &str,
+) -> DbResult<u64> {
+    let value = scope_value(sources);
     let chunks = format!(
         "SELECT coalesce(sum(chunks), 0)::bigint FROM memory_source WHERE {}",
-        scope.has_source("id", "$1")
+        in_scope(sources, "id")
     );
-    let vectors =
-        format!("SELECT count(*) FROM memory_vector WHERE model = $1 AND {}", scope.has_chunk("chunk", "$2"));
+    let of_chunks = match *sources == SourceScope::ALL {
+        true => "",
+        false => "JOIN memory_chunk ON memory_chunk.id = chunk",
+    };
+    let vectors = format!(
+        "SELECT count(*) FROM memory_vector {of_chunks} WHERE model = $2 AND {}",
+        in_scope(sources, "source")
+    );
     store.database.read(|transaction| {
-        let chunks: i64 = transaction.query_one(&chunks, &[&scope.0])?.try_get(0)?;
+        let chunks: i64 = transaction.query_one(&chunks, &[&value])?.try_get(0)?;
         let vectors: i64 = match find_model(transaction, model)? {
-            Some(model) => transaction.query_one(&vectors, &[&model.id, &scope.0])?.try_get(0)?,
+            Some(model) => transaction.query_one(&vectors, &[&value, &model.id])?.try_get(0)?,
             None => 0,
         };
         Ok(u64::try_from(chunks - vectors).unwrap_or(0))

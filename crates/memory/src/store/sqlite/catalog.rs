@@ -272,13 +272,6 @@ impl DocumentCatalog for SqliteMemoryStore {
         })
     }
 
-    fn remove_folders(&self, collection: &CollectionName) -> DbResult<()> {
-        self.write(Durability::PowerCut, |transaction| {
-            let sql = "DELETE FROM memory_folder WHERE collection = ?1";
-            transaction.execute(sql, [collection.as_str()]).map(|_| ())
-        })
-    }
-
     fn claim_folder(&self, id: i64, now: SystemTime, until: SystemTime) -> DbResult<bool> {
         let (now, until) = (Moment::of(now).microseconds(), Moment::of(until).microseconds());
         self.write(Durability::ProcessEnd, |transaction| {

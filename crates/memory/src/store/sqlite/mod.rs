@@ -28,7 +28,7 @@ use hob_db::DbResult;
 
 use super::{
     ChunkHit, ChunkText, MemorySize, MemorySnapshot, MemoryStore, NewSource, NewVector, RemovedSources,
-    SnapshotWork, SourceStamp, StoredPassage,
+    SnapshotWork, SourceScope, SourceStamp, StoredPassage,
 };
 use crate::word_query::WordQuery;
 use memory_file::{Scope, SqliteSnapshot, retry_when_busy};
@@ -72,18 +72,18 @@ impl MemoryStore for SqliteMemoryStore {
         sources::paths_below(self, path, &Scope::of(collections), count)
     }
 
-    fn without_vector_in(
+    fn without_vector(
         &self,
-        collections: &CollectionSet,
+        sources: &SourceScope,
         model: &str,
         after: i64,
         count: usize,
     ) -> DbResult<Vec<ChunkText>> {
-        vectors::without_vector(self, &Scope::of(collections), model, (after, count))
+        vectors::without_vector(self, sources, model, (after, count))
     }
 
-    fn count_without_vector_in(&self, collections: &CollectionSet, model: &str) -> DbResult<u64> {
-        vectors::count_without_vector(self, &Scope::of(collections), model)
+    fn count_without_vector(&self, sources: &SourceScope, model: &str) -> DbResult<u64> {
+        vectors::count_without_vector(self, sources, model)
     }
 
     fn has_vectors(&self) -> DbResult<bool> {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::memory_file::{Scope, SqliteMemoryStore, SqliteSnapshot};
 use crate::quantise::{code, from_bytes, normalise, quantise, similarity, to_bytes};
-use crate::store::{ChunkHit, ChunkText, NewVector};
+use crate::store::{ChunkHit, ChunkText, NewVector, SourceScope};
 use crate::vector_codes::{CodesVersion, VectorCodes};
 
 /// Up to this many vectors are compared in full.
@@ -25,47 +25,68 @@ struct Model {
     dimensions: usize,
 }
 
+/// The condition that a source is among the wanted ones.
+fn in_scope(sources: &SourceScope, source: &str) -> String {
+    match sources {
+        SourceScope::Collections(collections) => Scope::of(collections).condition(source, "?1"),
+        SourceScope::Path(_) => format!("{source} = (SELECT id FROM memory_source WHERE path = ?1)"),
+    }
+}
+
+/// The parameter `?1` of [`in_scope`].
+fn scope_value(sources: &SourceScope) -> Option<String> {
+    match sources {
+        SourceScope::Collections(collections) => Scope::of(collections).0,
+        SourceScope::Path(path) => Some(path.clone()),
+    }
+}
+
 /// At most so many chunks after an id.
 pub(super) fn without_vector(
     store: &SqliteMemoryStore,
-    scope: &Scope,
+    sources: &SourceScope,
     model: &str,
     (after, count): (i64, usize),
 ) -> DbResult<Vec<ChunkText>> {
     let sql = format!(
-        "SELECT id, title, text FROM memory_chunk WHERE id > ?2 AND {} AND NOT EXISTS (\
+        "SELECT id, title, text FROM memory_chunk WHERE id > ?3 AND {} AND NOT EXISTS (\
              SELECT 1 FROM memory_vector JOIN memory_model ON memory_model.id = memory_vector.model \
-             WHERE memory_vector.chunk = memory_chunk.id AND memory_model.name = ?1) \
-         ORDER BY id LIMIT ?3",
-        scope.condition("source", "?4")
+             WHERE memory_vector.chunk = memory_chunk.id AND memory_model.name = ?2) \
+         ORDER BY id LIMIT ?4",
+        in_scope(sources, "source")
     );
+    let value = scope_value(sources);
     store.database.read(|connection| {
         let mut statement = connection.prepare_cached(&sql)?;
-        let rows = statement.query_map(params![model, after, count as i64, scope.0], |row| {
+        let rows = statement.query_map(params![value, model, after, count as i64], |row| {
             Ok(ChunkText { chunk: row.get(0)?, title: row.get(1)?, text: row.get(2)? })
         })?;
         rows.collect()
     })
 }
 
-pub(super) fn count_without_vector(store: &SqliteMemoryStore, scope: &Scope, model: &str) -> DbResult<u64> {
+pub(super) fn count_without_vector(
+    store: &SqliteMemoryStore,
+    sources: &SourceScope,
+    model: &str,
+) -> DbResult<u64> {
     // The sums and the codes are small compared to the chunks and vectors.
-    let (vectors, of_chunks) = match scope.0 {
-        None => ("memory_code", ""),
-        Some(_) => ("memory_vector", "JOIN memory_chunk ON memory_chunk.id = memory_vector.chunk"),
-    };
-    let in_scope = match scope.0 {
-        None => scope.condition("", "?2"),
-        Some(_) => scope.condition("memory_chunk.source", "?2"),
+    let (vectors, in_scope_too) = match *sources == SourceScope::ALL {
+        true => ("memory_code", String::new()),
+        false => (
+            "memory_vector JOIN memory_chunk ON memory_chunk.id = chunk",
+            format!("AND {}", in_scope(sources, "memory_chunk.source")),
+        ),
     };
     let sql = format!(
         "SELECT (SELECT coalesce(sum(chunks), 0) FROM memory_source WHERE {}) - (\
-             SELECT count(*) FROM {vectors} JOIN memory_model ON memory_model.id = {vectors}.model {of_chunks} \
-             WHERE memory_model.name = ?1 AND {in_scope})",
-        scope.condition("id", "?2")
+             SELECT count(*) FROM {vectors} JOIN memory_model ON memory_model.id = model \
+             WHERE memory_model.name = ?2 {in_scope_too})",
+        in_scope(sources, "id")
     );
+    let value = scope_value(sources);
     store.database.read(|connection| {
-        let lacking: i64 = connection.query_row(&sql, params![model, scope.0], |row| row.get(0))?;
+        let lacking: i64 = connection.query_row(&sql, params![value, model], |row| row.get(0))?;
         Ok(u64::try_from(lacking).unwrap_or(0))
     })
 }

@@ -33,7 +33,7 @@ fn any_text_can_be_saved(new: NewMemory) {
     let chunks = texts.map(|text| chunk(text, text)).to_vec();
     let memory = filled(new, &[source("/a", chunks)]);
     assert_eq!(found(&*memory, "apple").len(), 4);
-    let kept = memory.without_vector("m", 0, 10).unwrap();
+    let kept = memory.without_vector(&SourceScope::ALL, "m", 0, 10).unwrap();
     let sizes = |texts: &[&str]| texts.iter().map(|text| text.len()).collect::<Vec<_>>();
     assert_eq!(sizes(&kept.iter().map(|chunk| chunk.text.as_str()).collect::<Vec<_>>()), sizes(&texts));
     memory.check().unwrap();
@@ -66,7 +66,7 @@ fn a_new_date_of_an_unchanged_file_is_saved(new: NewMemory) {
 fn the_size_is_reported(new: NewMemory) {
     let memory =
         filled(new, &[source("/a", vec![chunk("", "apple"), chunk("", "pear")]), source("note:1", vec![])]);
-    let missing = memory.without_vector("m", 0, 1).unwrap();
+    let missing = memory.without_vector(&SourceScope::ALL, "m", 0, 1).unwrap();
     memory.add_vectors("m", &[NewVector { chunk: missing[0].chunk, vector: towards(1) }]).unwrap();
     memory.sync().unwrap();
     let size = memory.size().unwrap();
@@ -94,7 +94,7 @@ fn two_stores_that_write_the_same_sources_lose_and_double_none(new: NewMemory) {
     let write = |store: &dyn MemoryStore, sources: &[NewSource]| {
         for part in sources.chunks(7) {
             store.replace(part, SystemTime::now()).unwrap();
-            let missing = store.without_vector("m", 0, 100).unwrap();
+            let missing = store.without_vector(&SourceScope::ALL, "m", 0, 100).unwrap();
             let vectors: Vec<NewVector> = missing
                 .iter()
                 .map(|missing| NewVector {

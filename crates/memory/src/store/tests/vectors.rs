@@ -21,7 +21,7 @@ pub(super) fn towards(corner: usize) -> Vec<f32> {
 fn with_vectors(new: NewMemory, count: usize) -> TestMemory {
     let chunks = (0..count).map(|number| chunk("", &format!("number {number}"))).collect();
     let memory = filled(new, &[source("/a", chunks)]);
-    let missing = memory.without_vector("m", 0, count).unwrap();
+    let missing = memory.without_vector(&SourceScope::ALL, "m", 0, count).unwrap();
     let vectors: Vec<NewVector> = missing
         .iter()
         .enumerate()
@@ -44,13 +44,13 @@ fn the_nearest_vector_is_found_among_few_and_among_many(new: NewMemory) {
             directions.map(|number| number.parse::<usize>().unwrap() % 128).collect();
         assert_eq!(directions[0], 42, "{passages:?}");
         assert!((hits[0].score - 1.0).abs() < 0.01, "{hits:?}");
-        assert!(memory.without_vector("m", 0, 10).unwrap().is_empty());
+        assert!(memory.without_vector(&SourceScope::ALL, "m", 0, 10).unwrap().is_empty());
     }
 }
 
 fn an_invalid_vector_does_no_harm(new: NewMemory) {
     let memory = filled(new, &[source("/a", vec![chunk("", "good"), chunk("", "bad"), chunk("", "none")])]);
-    let missing = memory.without_vector("m", 0, 9).unwrap();
+    let missing = memory.without_vector(&SourceScope::ALL, "m", 0, 9).unwrap();
     let vectors: Vec<NewVector> = [vec![0.0, 2.0], vec![f32::NAN, 1.0], vec![0.0, 0.0]]
         .into_iter()
         .zip(&missing)
@@ -68,12 +68,13 @@ fn an_invalid_vector_does_no_harm(new: NewMemory) {
 fn vectors_of_other_models_and_deleted_chunks_are_not_found(new: NewMemory) {
     let memory = with_vectors(new, 3);
     assert_eq!(memory.find_vectors("other", &towards(1), 3).unwrap(), None);
-    assert_eq!(["m", "other"].map(|model| memory.count_without_vector(model).unwrap()), [0, 3]);
-    assert_eq!(memory.without_vector("other", 0, 10).unwrap().len(), 3);
+    let missing = |model| memory.count_without_vector(&SourceScope::ALL, model).unwrap();
+    assert_eq!(["m", "other"].map(missing), [0, 3]);
+    assert_eq!(memory.without_vector(&SourceScope::ALL, "other", 0, 10).unwrap().len(), 3);
     assert_eq!(memory.find_vectors("m", &towards(1), 9).unwrap().unwrap().len(), 3);
     memory.replace(&[source("/a", vec![chunk("", "new")])], SystemTime::now()).unwrap();
     assert_eq!(memory.find_vectors("m", &towards(1), 9).unwrap(), Some(Vec::new()));
-    let new = memory.without_vector("m", 0, 10).unwrap();
+    let new = memory.without_vector(&SourceScope::ALL, "m", 0, 10).unwrap();
     memory.add_vectors("m", &[NewVector { chunk: new[0].chunk, vector: towards(1) }]).unwrap();
     assert_eq!(memory.find_vectors("m", &towards(1), 9).unwrap().unwrap().len(), 1);
 }
@@ -84,7 +85,7 @@ fn a_model_with_a_new_vector_length_starts_again(new: NewMemory) {
     memory.add_vectors("m", &[NewVector { chunk, vector: vec![1.0; 8] }]).unwrap();
     assert_eq!(memory.find_vectors("m", &[1.0; 8], 9).unwrap().unwrap().len(), 1);
     assert_eq!(memory.size().unwrap().vectors, 1);
-    assert_eq!(memory.without_vector("m", 0, 9).unwrap().len(), 1);
+    assert_eq!(memory.without_vector(&SourceScope::ALL, "m", 0, 9).unwrap().len(), 1);
 }
 
 /// Numbers from the same seed are the same, and otherwise far apart.
@@ -113,7 +114,7 @@ pub(in crate::store) fn add_to(
     let chunks = vectors.iter().map(|_| chunk("", path)).collect();
     let source = NewSource { collection: collection.clone(), ..source(path, chunks) };
     memory.replace(&[source], SystemTime::now()).unwrap();
-    let missing = memory.without_vector("m", 0, vectors.len()).unwrap();
+    let missing = memory.without_vector(&SourceScope::ALL, "m", 0, vectors.len()).unwrap();
     assert_eq!(missing.len(), vectors.len());
     let vectors = missing.into_iter().zip(vectors);
     let vectors: Vec<NewVector> =

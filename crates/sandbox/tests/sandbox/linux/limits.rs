@@ -90,23 +90,45 @@ async fn what_many_sockets_hold_counts_as_memory() {
     assert_eq!(outcome.exit_reason, ExitReason::TooMuchMemory, "{outcome:?}");
 }
 
+#[tokio::test]
+async fn what_many_pipes_hold_counts_as_memory() {
+    let limits = SandboxLimits { memory: 200 << 20, ..SandboxLimits::default() };
+    // The second kind of program does not show what it has open.
+    for beginning in ["", "import ctypes; ctypes.CDLL(None).prctl(4, 0)\n"] {
+        let code = format!(
+            "{beginning}import os, time\n\
+             for _ in range(39):\n\
+             \x20   if os.fork() == 0: break\n\
+             pipes = [os.pipe() for _ in range(110)]\n\
+             time.sleep(25)"
+        );
+        let outcome = limited(limits).run(Job::new(ScriptLanguage::Python, code)).await.unwrap();
+        assert_eq!(outcome.exit_reason, ExitReason::TooMuchMemory, "{outcome:?}");
+    }
+}
+
 /// Such memory would not be counted, so a program could use that of the whole machine.
 #[tokio::test]
 async fn memory_that_belongs_to_no_process_is_refused() {
-    let code = "import ctypes, mmap, os, socket\n\
+    let code = "import ctypes, fcntl, mmap, os, socket\n\
                 libc = ctypes.CDLL(None, use_errno=True)\n\
-                def shmget():\n\
-                \x20   if libc.shmget(0, 4096, 0o1600) < 0:\n\
-                \x20       raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))\n\
+                def checked(result):\n\
+                \x20   if result < 0: raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))\n\
+                def set_option(option, value):\n\
+                \x20   socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, option, value)\n\
+                pipe = os.pipe()\n\
                 def map_zeros():\n\
                 \x20   with open('/dev/zero', 'r+b', buffering=0) as zeros: mmap.mmap(zeros.fileno(), 4096)\n\
                 for name, attempt in [\n\
                 \x20   ('memfd', lambda: os.memfd_create('x')),\n\
-                \x20   ('shmget', shmget),\n\
+                \x20   ('shmget', lambda: checked(libc.shmget(0, 4096, 0o1600))),\n\
                 \x20   ('shared', lambda: mmap.mmap(-1, 4096)),\n\
                 \x20   ('zeros', map_zeros),\n\
                 \x20   ('vsock', lambda: socket.socket(40, socket.SOCK_STREAM)),\n\
-                \x20   ('buffer', lambda: socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)),\n\
+                \x20   ('buffer', lambda: set_option(socket.SO_SNDBUF, 1 << 20)),\n\
+                \x20   ('zerocopy', lambda: set_option(60, 1)),\n\
+                \x20   ('pipe', lambda: fcntl.fcntl(pipe[1], 1031, 1 << 20)),\n\
+                \x20   ('vmsplice', lambda: checked(libc.vmsplice(pipe[1], None, 0, 0))),\n\
                 ]:\n\
                 \x20   try:\n\
                 \x20       attempt()\n\
@@ -116,7 +138,8 @@ async fn memory_that_belongs_to_no_process_is_refused() {
     let outcome = python(code).await;
     let expected = "memfd Operation not permitted\nshmget Operation not permitted\n\
                     shared Operation not permitted\nzeros No such device\nvsock Operation not permitted\n\
-                    buffer Operation not permitted\n";
+                    buffer Operation not permitted\nzerocopy Operation not permitted\n\
+                    pipe Operation not permitted\nvmsplice Operation not permitted\n";
     assert_eq!(outcome.stdout, expected, "{}", outcome.stderr);
 }
 

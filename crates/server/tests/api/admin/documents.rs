@@ -8,14 +8,15 @@ use std::time::Duration;
 use hob_app::startup::memory::{MemoryWiring, open_library, open_memory};
 use hob_app::{AskService, Databases};
 use hob_config::{Config, ServerConfig};
-use hob_core::{Engine, KeyRing};
+use hob_core::{CollectionName, Engine, KeyRing};
 use hob_keys::{KeyRole, KeyService};
-use hob_memory::DocumentLibrary;
+use hob_memory::{DocumentLibrary, FolderRequest, JobScope};
 use hob_server::ServerParts;
 use hob_testkit::{Outside, ScriptedEngine};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::oneshot;
 
 use crate::admin::openapi::{assert_fits, document_of};
 use crate::fixtures::{calculating, loopback_config, parts, reached_from_network};
@@ -294,6 +295,20 @@ async fn a_folder_is_added_watched_and_removed() {
     let one = format!("/v1/memory/folders/{}", added["id"]);
     let patch = send(&server.http, Method::PATCH, &one, "", Some(json!({ "watched": false }))).await;
     assert_fits(&document, "DocumentFolder", &patch.json().await.unwrap());
+    let (begin, begun) = oneshot::channel::<()>();
+    let later: JobScope = Box::new(move |work| {
+        Box::pin(async move {
+            begun.await.unwrap();
+            work.await;
+        })
+    });
+    let house = CollectionName::parse("house").unwrap();
+    let again = FolderRequest { path: server.folder(), collection: house, watched: false };
+    let (_, job) = server.library.add_folder(again, later).await.unwrap();
+    let (status, refused) = post(&server.http, "/v1/memory/forget", "", forget.clone()).await;
+    assert_eq!((status, &refused["error"]["code"]), (409, &json!("busy_folder")));
+    begin.send(()).unwrap();
+    server.finished(&json!({ "id": job.id })).await;
     let (_, list) = get(&server.http, "/v1/memory/folders", "").await;
     assert_fits(&document, "FolderList", &list);
     assert_eq!((&list["data"][0]["watched"], &list["data"][0]["fault"]), (&json!(false), &Value::Null));

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hob_app::{AskService, AskServiceParts, ModelAliases};
+use hob_app::{AskService, AskServiceParts};
 use hob_core::Engine;
+use hob_engines::ModelAliases;
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 

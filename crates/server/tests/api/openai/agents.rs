@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hob_app::{AskService, ModelAliases};
+use hob_app::AskService;
 use hob_config::ServerConfig;
 use hob_core::{Delta, Engine, FinishReason, Role, ToolCallDelta};
-use hob_engines::Style;
+use hob_engines::{ModelAliases, Style};
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 use tokio::sync::Notify;

@@ -43,7 +43,10 @@ impl AsRef<TestServer> for StoringServer {
 }
 
 fn store_in(home: &Path) -> Arc<dyn ResponseStore> {
-    Arc::new(BufferedResponseStore::new(SqliteResponseStore::new(hob_database(home))))
+    let database = hob_database(home);
+    // A response that is written after the end of its test would open it, and make the directory that the test has removed again.
+    database.open().unwrap();
+    Arc::new(BufferedResponseStore::new(SqliteResponseStore::new(database)))
 }
 
 fn storing_parts(engine: Arc<dyn Engine>, store: &Arc<dyn ResponseStore>) -> ServerParts {

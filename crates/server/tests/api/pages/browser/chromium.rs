@@ -93,6 +93,8 @@ impl Browser {
         let profile = tempfile::tempdir().unwrap();
         let mut process = Command::new(part("HOB_TEST_CHROMEDRIVER"))
             .args(["--port=0", "--allowed-ips=127.0.0.1"])
+            // It leaves directories behind when it is killed.
+            .env("TMPDIR", profile.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

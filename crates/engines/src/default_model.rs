@@ -15,14 +15,14 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use hob_config::{Config, FileLock, Overwrite, WriteError, write_new};
+use hob_core::EngineError;
 use hob_core::model::AUTO;
-use hob_core::{Engine, EngineError};
+use hob_process::{FileLock, Overwrite, WriteError, write_new};
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use hob_engines::model_list_cache::{Lookup, ModelListCache};
-use hob_engines::pool::EnginePool;
+use crate::model_list_cache::{Lookup, ModelListCache};
+use crate::pool::EnginePool;
 
 /// The file in the home directory with the recorded choices, by engine.
 const FILE: &str = "default_models.json";
@@ -32,7 +32,7 @@ const FILE: &str = "default_models.json";
 const MAX_LOCK_WAIT: Duration = Duration::from_millis(200);
 
 /// The default model of an engine, without the rest of the pool.
-pub(crate) struct DefaultModel {
+pub struct DefaultModel {
     /// As configured, which may be `auto`. Replaced when the configuration is reloaded.
     configured: ArcSwapOption<String>,
     /// The file with recorded choices; `None` keeps them in memory only.
@@ -60,7 +60,7 @@ enum Recording {
 }
 
 impl DefaultModel {
-    pub(crate) fn new(configured: Option<String>) -> Self {
+    pub fn new(configured: Option<String>) -> Self {
         DefaultModel {
             configured: ArcSwapOption::new(configured.map(Arc::new)),
             file: None,
@@ -72,23 +72,28 @@ impl DefaultModel {
     }
 
     /// The same with a home directory in which the choice is recorded.
-    pub(crate) fn recorded_at(self, home: &Path) -> Self {
+    pub fn recorded_at(self, home: &Path) -> Self {
         DefaultModel { file: Some(home.join(FILE)), ..self }
     }
 
+    /// The same, for display: choices that are recorded there are read, and none is recorded.
+    pub fn read_from(self, home: &Path) -> Self {
+        DefaultModel { recording: Recording::Off, ..self.recorded_at(home) }
+    }
+
     /// As configured, which may be `auto`.
-    pub(crate) fn configured(&self) -> Option<Arc<String>> {
+    pub fn configured(&self) -> Option<Arc<String>> {
         self.configured.load_full()
     }
 
     /// Replaces the configured model for requests from now on.
-    pub(crate) fn configure(&self, model: Option<String>) {
+    pub fn configure(&self, model: Option<String>) {
         self.configured.store(model.map(Arc::new));
     }
 
     /// Chooses a model of an engine, and records the choice. It is the default while that engine is selected and no model is
     /// configured. Blocks.
-    pub(crate) fn choose(&self, engine: &str, model: &str) {
+    pub fn choose(&self, engine: &str, model: &str) {
         let lock = self.recorded_file().map(FileLock::take);
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.remember(engine, Some(model));
@@ -96,7 +101,7 @@ impl DefaultModel {
     }
 
     /// The default, which may be `auto`; `None` when the engine has no model.
-    pub(crate) async fn get(&self, pool: &EnginePool) -> Result<Option<String>, EngineError> {
+    pub async fn get(&self, pool: &EnginePool) -> Result<Option<String>, EngineError> {
         match self.configured() {
             Some(model) => Ok(Some(model.as_ref().clone())),
             None => self.chosen(pool.selected_models()).await,
@@ -104,7 +109,7 @@ impl DefaultModel {
     }
 
     /// The model for work that always needs the same model: the default, or the chosen model if that is `auto`.
-    pub(crate) async fn steady(&self, pool: &EnginePool) -> Result<Option<String>, EngineError> {
+    pub async fn steady(&self, pool: &EnginePool) -> Result<Option<String>, EngineError> {
         match self.configured() {
             Some(model) if *model != AUTO => Ok(Some(model.as_ref().clone())),
             _ => self.chosen(pool.selected_models()).await,
@@ -220,17 +225,6 @@ impl DefaultModel {
             false => Ok(()),
         }
     }
-}
-
-/// The model that `default` means for this engine, for display: nothing is recorded.
-pub async fn default_model(
-    config: &Config,
-    home: &Path,
-    engine: &Arc<dyn Engine>,
-) -> Result<Option<String>, EngineError> {
-    let default = DefaultModel::new(config.default_model().map(str::to_owned)).recorded_at(home);
-    let default = DefaultModel { recording: Recording::Off, ..default };
-    default.get(&EnginePool::new(Arc::clone(engine), Vec::new())).await
 }
 
 #[cfg(test)]

@@ -1,41 +1,62 @@
 use std::time::UNIX_EPOCH;
 
-use hob_core::{FinishReason, Usage};
-use hob_routing::{
-    QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic, RoutingDecision, SqliteRoutingStore,
-};
-use hob_telemetry::{
-    Inference, InferenceEnd, Prices, SqliteTelemetryStore, TelemetryService, TelemetryStore,
-};
+use hob_db::Database;
+use parking_lot::Mutex;
 
 use super::*;
-use crate::databases::hob_database;
+use crate::question_class::{QuestionClass, QuestionLanguage, QuestionLength, QuestionTopic};
+use crate::records::RoutingDecision;
+use crate::store::{MIGRATIONS, SqliteRoutingStore};
 
 fn at(seconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_800_000_000 + seconds)
 }
 
-/// A database whose calls were recorded before recording was disabled.
+/// Recorded answers, the oldest first. All are complete.
+#[derive(Default)]
+struct Records(Mutex<Vec<RatableAnswer>>);
+
+impl Records {
+    fn last(&self, is_meant: impl Fn(&RatableAnswer) -> bool) -> Option<RatableAnswer> {
+        self.0.lock().iter().rev().find(|answer| is_meant(answer)).cloned()
+    }
+}
+
+impl RecordedAnswers for Records {
+    fn settle(&self) {}
+
+    fn find_run(&self, run: &str, since: Moment) -> DbResult<Option<RatableAnswer>> {
+        Ok(self.last(|answer| answer.run == run && answer.at >= since))
+    }
+
+    fn last_complete(
+        &self,
+        since: Moment,
+        except_sources: &[RequestSource],
+        except_runs: &[&str],
+    ) -> DbResult<Option<RatableAnswer>> {
+        Ok(self.last(|answer| {
+            let is_excepted = except_sources.iter().any(|source| source.as_str() == answer.source);
+            answer.at >= since && !is_excepted && !except_runs.contains(&answer.run.as_str())
+        }))
+    }
+}
+
 struct Home {
-    _root: tempfile::TempDir,
     routing: SqliteRoutingStore,
-    telemetry: SqliteTelemetryStore,
+    records: Arc<Records>,
     feedback: FeedbackService,
 }
 
 impl Home {
     fn new() -> Self {
-        let root = tempfile::tempdir().expect("a directory");
-        let lazy = hob_database(root.path());
-        let database = lazy.open().expect("opened");
+        let database = Database::in_memory(&[MIGRATIONS]).expect("opened");
+        let records = Arc::new(Records::default());
+        let recorded = Arc::clone(&records) as Arc<dyn RecordedAnswers>;
         Home {
-            _root: root,
-            routing: SqliteRoutingStore::new(database.clone()),
-            telemetry: SqliteTelemetryStore::new(database),
-            feedback: FeedbackService::new(
-                RoutingService::default(),
-                Some(RecordedCalls::new(lazy, TelemetryService::default())),
-            ),
+            routing: SqliteRoutingStore::new(database),
+            records,
+            feedback: FeedbackService::new(RoutingService::default(), Some(recorded)),
         }
     }
 
@@ -67,27 +88,15 @@ fn decision(run: &str, seconds: u64) -> RoutingDecision {
     }
 }
 
-/// A recorded call whose model the caller chose.
+/// An answer whose model the caller chose.
 fn recorded(home: &Home, run: &str, source: RequestSource, seconds: u64) {
-    let inference = Inference {
-        started: at(seconds),
-        run: run.into(),
-        source,
-        engine: "vllm".into(),
-        model: "m".into(),
-        agent: None,
-        key: None,
-        end_user: None,
-        details: Default::default(),
-        streamed: false,
-        usage: Usage::default(),
-        estimated: false,
-        latency: Duration::from_secs(1),
-        first_token: None,
-        energy: None,
-        ending: InferenceEnd::Complete(FinishReason::Stop),
-    };
-    home.telemetry.record_batch(&[inference], &Prices::standard()).expect("recorded");
+    home.records.0.lock().push(RatableAnswer {
+        run: run.to_owned(),
+        engine: "vllm".to_owned(),
+        model: "m".to_owned(),
+        source: source.as_str().to_owned(),
+        at: Moment::of(at(seconds)),
+    });
 }
 
 #[test]
@@ -128,6 +137,7 @@ fn the_last_answer_excludes_tasks_benches_and_failures() {
     recorded(&home, "chatcmpl-1", RequestSource::Server, 1);
     recorded(&home, "task", RequestSource::Scheduler, 2);
     recorded(&home, "measured", RequestSource::Bench, 3);
+    recorded(&home, "chat", RequestSource::Ask, 3);
     assert_eq!(last().as_deref(), Some("chatcmpl-1"));
     home.routing.save(&decision("ask-1", 4)).expect("kept");
     assert_eq!(last().as_deref(), Some("chatcmpl-1"), "a choice without an answer cannot be rated");

@@ -4,15 +4,12 @@ use std::sync::Arc;
 
 use hob_core::engine::CLOUD;
 use hob_core::{AnswerWarning, CallerRights, Engine, EngineError, ModelReason};
-use hob_routing::OutcomeReporter;
 
-use hob_engines::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
-use hob_engines::pool::EnginePool;
-use hob_telemetry::trace::Span;
-use hob_telemetry::{RecordContext, RecordedEngine};
+use crate::fallback::{Fallback, FallbackEngine, FallbackModel, FallbackSwitch, WrapEngine};
+use crate::pool::EnginePool;
 
-/// The engine and model of a request.
-pub(crate) struct RequestTarget {
+/// The engine of a request.
+pub struct RequestTarget {
     engine: Arc<dyn Engine>,
     reason: Option<ModelReason>,
     warning: Option<AnswerWarning>,
@@ -20,8 +17,6 @@ pub(crate) struct RequestTarget {
     ignored: Vec<AnswerWarning>,
     /// The fallback that may still answer; `None` if there is none.
     pending: Option<PendingFallback>,
-    /// Where the router chose the model: reports how the answer ends.
-    reporter: Option<OutcomeReporter>,
 }
 
 /// The fallback of the engine that is asked first.
@@ -34,49 +29,37 @@ struct PendingFallback {
 }
 
 /// What the answer reports.
-pub(crate) struct AnswerNotes {
+pub struct AnswerNotes {
     /// The key of the engine that answered.
-    pub(crate) engine: String,
+    pub engine: String,
     /// The model that answered, if it is not the one that was requested.
-    pub(crate) model: Option<String>,
-    pub(crate) reason: Option<ModelReason>,
-    pub(crate) warnings: Vec<AnswerWarning>,
+    pub model: Option<String>,
+    pub reason: Option<ModelReason>,
+    /// That another engine or model answers than the caller expects.
+    pub warning: Option<AnswerWarning>,
+    /// Hints of the caller that have no effect.
+    pub ignored: Vec<AnswerWarning>,
 }
 
 impl RequestTarget {
     /// One engine, without a fallback.
-    pub(crate) fn to(engine: Arc<dyn Engine>, reason: Option<ModelReason>) -> Self {
-        RequestTarget { engine, reason, warning: None, ignored: Vec::new(), pending: None, reporter: None }
+    pub fn to(engine: Arc<dyn Engine>, reason: Option<ModelReason>) -> Self {
+        RequestTarget { engine, reason, warning: None, ignored: Vec::new(), pending: None }
     }
 
     /// A fallback model from the start.
-    pub(crate) fn to_fallback(fallback: FallbackModel) -> Self {
+    pub fn to_fallback(fallback: FallbackModel) -> Self {
         let FallbackModel { model: _, engine, reason, warning } = fallback;
         RequestTarget { warning: Some(warning), ..RequestTarget::to(engine, Some(reason)) }
     }
 
     /// The same with hints that have no effect.
-    pub(crate) fn ignoring(self, ignored: Vec<AnswerWarning>) -> Self {
+    pub fn ignoring(self, ignored: Vec<AnswerWarning>) -> Self {
         RequestTarget { ignored, ..self }
     }
 
-    /// The same with a reporter of how the answer ends.
-    pub(crate) fn with_outcome_reporter(self, reporter: OutcomeReporter) -> Self {
-        RequestTarget { reporter: Some(reporter), ..self }
-    }
-
-    /// The reporter of how the answer ends. If another model than the chosen one answered, the choice is withdrawn instead.
-    pub(crate) fn take_outcome_reporter(&mut self) -> Option<OutcomeReporter> {
-        let reporter = self.reporter.take()?;
-        if self.fallback_in_use().is_some() {
-            reporter.withdraw();
-            return None;
-        }
-        Some(reporter)
-    }
-
     /// The same with a fallback.
-    pub(crate) fn with_fallback(
+    pub fn with_fallback(
         self,
         fallback: &Arc<Fallback>,
         pool: &Arc<EnginePool>,
@@ -90,7 +73,7 @@ impl RequestTarget {
     }
 
     /// The same, if the cloud was selected only because no other engine answered at the start.
-    pub(crate) fn with_cloud_reason(self, reason: Option<&ModelReason>) -> Self {
+    pub fn with_cloud_reason(self, reason: Option<&ModelReason>) -> Self {
         match reason {
             Some(reason) if self.engine.key() == CLOUD => RequestTarget {
                 warning: self.warning.or(Some(AnswerWarning::CloudFallback)),
@@ -102,7 +85,7 @@ impl RequestTarget {
     }
 
     /// The same, if the cloud is asked because a configured engine that may have the model failed.
-    pub(crate) fn with_cloud_fallback(self, error: &EngineError) -> Self {
+    pub fn with_cloud_fallback(self, error: &EngineError) -> Self {
         let reason = ModelReason::new(format!("the cloud answers: {error}"));
         RequestTarget {
             warning: Some(AnswerWarning::CloudFallback),
@@ -112,7 +95,7 @@ impl RequestTarget {
     }
 
     /// The same, if the caller's name for the model is an alias.
-    pub(crate) fn after_alias(self, alias: Option<ModelReason>) -> Self {
+    pub fn after_alias(self, alias: Option<ModelReason>) -> Self {
         let reason = match (alias, self.reason) {
             (alias, None) => alias,
             (alias, Some(reason)) => Some(reason.after(alias)),
@@ -121,20 +104,20 @@ impl RequestTarget {
     }
 
     /// The key of the engine that is asked first.
-    pub(crate) fn engine(&self) -> &str {
+    pub fn engine(&self) -> &str {
         self.engine.key()
     }
 
-    /// The engine to ask, with its calls recorded for a caller.
-    pub(crate) fn recorded(&self, context: RecordContext) -> Arc<dyn Engine> {
-        let Some(PendingFallback { fallback, pool, rights, switch }) = &self.pending else {
-            return Arc::new(RecordedEngine::new(Arc::clone(&self.engine), context));
-        };
-        let context = Arc::new(context);
-        let wrap: WrapEngine =
-            Arc::new(move |engine| Arc::new(RecordedEngine::new(engine, Arc::clone(&context))));
+    /// The engine to ask. `wrap` wraps each engine that answers, for example to record its calls.
+    pub fn wrapped(
+        &self,
+        wrap: impl Fn(Arc<dyn Engine>) -> Arc<dyn Engine> + Send + Sync + 'static,
+    ) -> Arc<dyn Engine> {
+        let first = wrap(Arc::clone(&self.engine));
+        let Some(PendingFallback { fallback, pool, rights, switch }) = &self.pending else { return first };
+        let wrap: WrapEngine = Arc::new(wrap);
         Arc::new(FallbackEngine {
-            first: wrap(Arc::clone(&self.engine)),
+            first,
             wrap,
             fallback: Arc::clone(fallback),
             pool: Arc::clone(pool),
@@ -143,12 +126,13 @@ impl RequestTarget {
         })
     }
 
-    fn fallback_in_use(&self) -> Option<&FallbackModel> {
+    /// The fallback model, if it answers.
+    pub fn fallback_in_use(&self) -> Option<&FallbackModel> {
         self.pending.as_ref().and_then(|pending| pending.switch.model())
     }
 
     /// What the answer reports. After this no fallback may answer, because the report has been made.
-    pub(crate) fn into_notes(self, span: &mut Span) -> AnswerNotes {
+    pub fn into_notes(self) -> AnswerNotes {
         if let Some(pending) = &self.pending {
             pending.switch.close();
         }
@@ -161,12 +145,37 @@ impl RequestTarget {
                 Some(warning.clone()),
             ),
         };
-        if let Some(warning) = &warning {
-            span.set("hob.warning", warning.text().as_ref());
-        }
-        if let Some(reason) = &reason {
-            span.set("hob.model.reason", reason.as_str());
-        }
-        AnswerNotes { engine, model, reason, warnings: warning.into_iter().chain(self.ignored).collect() }
+        AnswerNotes { engine, model, reason, warning, ignored: self.ignored }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hob_testkit::ScriptedEngine;
+
+    use super::*;
+
+    fn target(key: &str) -> RequestTarget {
+        RequestTarget::to(Arc::new(ScriptedEngine::saying(&["hi"]).called(key)), None)
+    }
+
+    #[test]
+    fn an_answer_of_the_cloud_says_why_and_one_of_another_engine_does_not() {
+        let why = ModelReason::new("the cloud answers: no other engine answered when Hob was started");
+        let notes = target(CLOUD).with_cloud_reason(Some(&why)).into_notes();
+        assert_eq!((notes.reason, notes.warning), (Some(why.clone()), Some(AnswerWarning::CloudFallback)));
+        let notes = target("vllm").with_cloud_reason(Some(&why)).into_notes();
+        assert_eq!((notes.engine.as_str(), notes.reason, notes.warning), ("vllm", None, None));
+    }
+
+    #[test]
+    fn an_alias_comes_before_the_other_reasons() {
+        let alias = ModelReason::new("[models.aliases] maps a to b");
+        let reason = target("vllm").after_alias(Some(alias.clone())).into_notes().reason;
+        assert_eq!(reason.as_ref(), Some(&alias));
+        let chosen = ModelReason::new("b was chosen");
+        let routed = RequestTarget { reason: Some(chosen.clone()), ..target("vllm") };
+        let reason = routed.after_alias(Some(alias.clone())).into_notes().reason;
+        assert_eq!(reason, Some(chosen.after(Some(alias))));
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a secret that a file of the owner contains.
+//! Reads a secret from the file that a setting names.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use secrecy::SecretString;
 const MAX_BYTES: u64 = 4_096;
 
 /// The first line of the file.
-pub(super) fn read_secret_file(path: &Path) -> io::Result<SecretString> {
+pub fn read_secret_file(path: &Path) -> io::Result<SecretString> {
     let mut text = String::new();
     File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_BYTES {

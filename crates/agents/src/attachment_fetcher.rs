@@ -1,15 +1,16 @@
-//! Images that a request names by URL. Hob downloads them itself, with the same checks as `web_fetch`, and passes them
-//! on as `data:` URLs. An engine never gets the URL: it would connect from inside the owner's network, and nothing would check
-//! the target.
+//! Images and files that a request names by URL. Hob downloads them itself, with the same checks as `web_fetch`. An engine never gets the
+//! URL: it would connect from inside the owner's network, and nothing would check the target. The caller policy has already checked
+//! whether the caller may name URLs.
 
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use futures::{StreamExt, TryStreamExt, stream};
-use hob_agents::builtin::WebFetchOptions;
-use hob_agents::builtin::web_fetch::{FetchedPage, Fetcher, Redirects};
+use hob_core::caller_policy::is_web_address;
 use hob_core::{AskError, Content, ContentPart, GenerateRequest, Image};
+
+use crate::builtin::web_fetch::{Fetcher, Redirects, WebFetchOptions};
 
 /// Images that one request may name by URL.
 const MAX_IMAGES: usize = 16;
@@ -18,12 +19,15 @@ const MAX_IMAGES: usize = 16;
 const MAX_IMAGE_BYTES: usize = 10 << 20;
 
 /// The time for an image, redirects included.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const IMAGE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The time for a file, redirects included.
+const FILE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Images of a request that are downloaded at the same time.
 const AT_ONCE: usize = 4;
 
-/// Downloads images. The caller policy has already checked whether the caller may name URLs.
+/// Downloads images, which are passed on as `data:` URLs.
 pub struct ImageFetcher {
     fetcher: Fetcher,
 }
@@ -38,13 +42,17 @@ impl Default for ImageFetcher {
 impl ImageFetcher {
     /// Downloads from the addresses that `options` allow, with the limits for images.
     pub fn new(options: WebFetchOptions) -> Self {
-        let options =
-            WebFetchOptions { timeout: TIMEOUT, max_bytes: MAX_IMAGE_BYTES, accept: "image/*", ..options };
+        let options = WebFetchOptions {
+            timeout: IMAGE_TIMEOUT,
+            max_bytes: MAX_IMAGE_BYTES,
+            accept: "image/*",
+            ..options
+        };
         ImageFetcher { fetcher: Fetcher::new(options) }
     }
 
     /// Replaces the URLs of images by the images.
-    pub(crate) async fn fetch_all(&self, request: &mut GenerateRequest) -> Result<(), AskError> {
+    pub async fn fetch_all(&self, request: &mut GenerateRequest) -> Result<(), AskError> {
         let named = named_by_address(request);
         if let Some((param, _)) = named.get(MAX_IMAGES) {
             let param = param.clone();
@@ -67,14 +75,38 @@ impl ImageFetcher {
 
     /// An image as a `data:` URL, or the reason why not.
     async fn fetch(&self, address: &str) -> Result<String, String> {
-        let page = self.fetcher.fetch(address, Redirects::Anywhere).await;
-        let page = page.map_err(|error| format!("the image cannot be fetched: {error}"))?;
-        let FetchedPage { body, is_cut, .. } = &page;
-        if *is_cut {
-            return Err(format!("the image is larger than {} MiB", MAX_IMAGE_BYTES >> 20));
-        }
-        picture_url(body)
+        let image = fetch(&self.fetcher, address, "image", MAX_IMAGE_BYTES).await?;
+        picture_url(&image)
             .ok_or_else(|| "what is at this address is no PNG, JPEG, GIF, WebP or BMP image".to_owned())
+    }
+}
+
+/// Downloads files of any kind.
+pub struct FileFetcher {
+    fetcher: Fetcher,
+    max_bytes: usize,
+}
+
+impl FileFetcher {
+    /// Downloads from the addresses that `options` allow, up to `max_bytes` of a file.
+    pub fn new(options: WebFetchOptions, max_bytes: usize) -> Self {
+        let options = WebFetchOptions { timeout: FILE_TIMEOUT, max_bytes, accept: "*/*", ..options };
+        FileFetcher { fetcher: Fetcher::new(options), max_bytes }
+    }
+
+    /// The content of a file, or the reason why not.
+    pub async fn fetch(&self, address: &str) -> Result<Vec<u8>, String> {
+        fetch(&self.fetcher, address, "file", self.max_bytes).await
+    }
+}
+
+/// What is at an address. `what` names it in the reason why not.
+async fn fetch(fetcher: &Fetcher, address: &str, what: &str, max_bytes: usize) -> Result<Vec<u8>, String> {
+    let page = fetcher.fetch(address, Redirects::Anywhere).await;
+    let page = page.map_err(|error| format!("the {what} cannot be fetched: {error}"))?;
+    match page.is_cut {
+        true => Err(format!("the {what} is larger than {} MiB", max_bytes >> 20)),
+        false => Ok(page.body),
     }
 }
 
@@ -98,11 +130,4 @@ fn named_by_address(request: &mut GenerateRequest) -> Vec<(String, &mut Image)> 
         }
     }
     named
-}
-
-/// Whether Hob may download from this URL, by its scheme.
-pub(crate) fn is_web_address(url: &str) -> bool {
-    let begins_with =
-        |scheme: &str| url.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme));
-    begins_with("http://") || begins_with("https://")
 }

@@ -1,4 +1,4 @@
-//! Writes a new configuration file, whole or not at all.
+//! Writes a file, whole or not at all.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Write};

@@ -3,7 +3,7 @@ use std::thread;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use hob_core::{GenerateRequest, Generation, GenerationStream, ModelInfo};
+use hob_core::{Engine, GenerateRequest, Generation, GenerationStream, ModelInfo};
 use hob_testkit::ScriptedEngine;
 use tokio::sync::Notify;
 
@@ -125,8 +125,9 @@ async fn another_default_applies_at_once_and_without_one_the_recorded_choice_app
 #[tokio::test]
 async fn reading_records_nothing_and_a_damaged_record_is_ignored() {
     let home = tempfile::tempdir().unwrap();
-    let (config, engine) = (Config::default(), engine(&["b"]));
-    assert_eq!(default_model(&config, home.path(), &engine).await.unwrap().as_deref(), Some("b"));
+    let shown = DefaultModel::new(None).read_from(home.path());
+    let pool = EnginePool::new(engine(&["b"]), Vec::new());
+    assert_eq!(shown.get(&pool).await.unwrap().as_deref(), Some("b"));
     assert_eq!(record(home.path()), None);
     fs::write(home.path().join(FILE), "{ half").unwrap();
     assert_eq!(started(home.path(), &["b"]).await.as_deref(), Some("b"));

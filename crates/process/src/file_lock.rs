@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hob_process::LockFile;
-
+use crate::lock_file::LockFile;
 use crate::write::{WriteError, create_directory};
 
 /// How long a change usually waits for another one.

@@ -1,15 +1,15 @@
-//! Rates answers: those whose model the router chose, and any other call that telemetry recorded. Knows
-//! nothing of learning.
+//! Rates answers: those whose model the router chose, and any other that was recorded. Knows nothing of learning.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hob_core::{Moment, RequestSource};
 use hob_db::{DatabaseError, DbResult};
-use hob_routing::{NewRating, Rating, RoutingService, RoutingStore, StoredDecision};
-use hob_telemetry::CallRecord;
 use thiserror::Error;
 
-use crate::recorded_calls::RecordedCalls;
+use crate::records::Rating;
+use crate::service::RoutingService;
+use crate::store::{NewRating, RoutingStore, StoredDecision};
 
 /// How long an answer can be rated if the router did not choose its model: it is searched in all recorded calls.
 const RATABLE_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -19,6 +19,23 @@ const UNATTENDED_SOURCES: [RequestSource; 2] = [RequestSource::Scheduler, Reques
 
 /// Older versions gave these ids to every run of the command line, so they do not identify a run.
 const SHARED_RUN_NAMES: [&str; 3] = ["", "ask", "chat"];
+
+/// Finds recorded answers, also those whose model the router did not choose. Every call blocks.
+pub trait RecordedAnswers: Send + Sync {
+    /// Waits a moment for answers that are not recorded yet.
+    fn settle(&self);
+
+    /// The last answer of a run since a moment.
+    fn find_run(&self, run: &str, since: Moment) -> DbResult<Option<RatableAnswer>>;
+
+    /// The last complete answer since a moment, without those of some sources and of some runs.
+    fn last_complete(
+        &self,
+        since: Moment,
+        except_sources: &[RequestSource],
+        except_runs: &[&str],
+    ) -> DbResult<Option<RatableAnswer>>;
+}
 
 /// An answer that a person can rate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,13 +71,13 @@ pub enum RateError {
 #[derive(Clone, Default)]
 pub struct FeedbackService {
     routing: RoutingService,
-    /// `None` if no calls are recorded.
-    calls: Option<RecordedCalls>,
+    /// `None` if no answers are recorded.
+    recorded: Option<Arc<dyn RecordedAnswers>>,
 }
 
 impl FeedbackService {
-    pub fn new(routing: RoutingService, calls: Option<RecordedCalls>) -> Self {
-        FeedbackService { routing, calls }
+    pub fn new(routing: RoutingService, recorded: Option<Arc<dyn RecordedAnswers>>) -> Self {
+        FeedbackService { routing, recorded }
     }
 
     /// Rates the answer of a run, `None` for the last one. Blocks.
@@ -72,8 +89,8 @@ impl FeedbackService {
         };
         self.routing.flush();
         let Some(store) = self.routing.find()? else { return Err(nothing()) };
-        if let Some(calls) = &self.calls {
-            calls.settle();
+        if let Some(recorded) = &self.recorded {
+            recorded.settle();
         }
         let answer = match run {
             Some(run) => self.answer(store.as_ref(), run, now)?,
@@ -95,8 +112,7 @@ impl FeedbackService {
         if let Some(chosen) = store.find(run)? {
             return Ok(Some(chosen.into()));
         }
-        let recorded = self.calls.as_ref().map_or(Ok(None), |calls| calls.find_run(run, oldest(now)))?;
-        Ok(recorded.map(RatableAnswer::from))
+        self.recorded.as_ref().map_or(Ok(None), |recorded| recorded.find_run(run, oldest(now)))
     }
 
     /// The last answer that a person may have read: not that of a task or of a benchmark.
@@ -104,10 +120,8 @@ impl FeedbackService {
         let since = oldest(now);
         let chosen =
             store.last_answered(since, &UNATTENDED_SOURCES, &SHARED_RUN_NAMES)?.map(RatableAnswer::from);
-        let recorded = match &self.calls {
-            Some(calls) => {
-                calls.last_complete(since, &UNATTENDED_SOURCES, &SHARED_RUN_NAMES)?.map(RatableAnswer::from)
-            }
+        let recorded = match &self.recorded {
+            Some(recorded) => recorded.last_complete(since, &UNATTENDED_SOURCES, &SHARED_RUN_NAMES)?,
             None => None,
         };
         Ok(chosen.into_iter().chain(recorded).max_by_key(|answer| answer.at))
@@ -128,13 +142,6 @@ impl From<StoredDecision> for RatableAnswer {
             source: decision.source.as_str().to_owned(),
             at: Moment::of(decision.decided),
         }
-    }
-}
-
-impl From<CallRecord> for RatableAnswer {
-    fn from(recorded: CallRecord) -> Self {
-        let CallRecord { run, engine, model, source, started, .. } = recorded;
-        RatableAnswer { run, engine, model, source, at: started }
     }
 }
 

@@ -1,41 +1,40 @@
-//! What a request may do for its caller: which of its fields reach an engine, which URLs Hob downloads, and
-//! whether it may go to the cloud. Every request passes here first, from HTTP, the terminal, a channel or
-//! the scheduler. `hob_core::CallerRole` defines the roles and their rights.
+//! What a request may do for its caller: which of its fields reach an engine, which URLs Hob downloads, and whether it may go to an
+//! engine or a model. Every request passes here first, from HTTP, the terminal, a channel or the scheduler. Pure. `CallerRole` and
+//! `CallerRights` define the rights.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use hob_core::{
-    AnswerWarning, AskError, Caller, CallerRights, CallerRole, CompletionRequest, Content, ContentPart,
-    Engine, GenerateRequest, MediaForm, MediaRequest, PREFILL, is_documented_field,
-    is_documented_message_field,
-};
 use serde_json::{Map, Value};
 
-use crate::ask::images::{ImageFetcher, is_web_address};
+use crate::ask::AskError;
+use crate::caller::CallerRole;
+use crate::completion::CompletionRequest;
+use crate::generate::{AnswerWarning, GenerateRequest, is_documented_field, is_documented_message_field};
+use crate::key::CallerRights;
+use crate::media::{MediaForm, MediaRequest};
+use crate::message::{Content, ContentPart};
+use crate::prefill::PREFILL;
 
 /// The number of ignored fields that an answer names, and the length of each name. Limited, because callers choose the names.
 const MAX_NAMED: usize = 16;
 const MAX_NAME: usize = 64;
 
-/// Applies the rights of the caller: drops fields that may not reach an engine, refuses URLs that may not be downloaded, and downloads
-/// the images that the owner named by URL. The warnings name what was dropped.
-pub(crate) async fn admit(
+/// Applies the rights of the caller: refuses URLs that may not be downloaded, and drops fields that may not reach an engine. The
+/// warnings name what was dropped.
+pub fn admit_question(
     request: &mut GenerateRequest,
-    caller: &Caller,
-    images: &ImageFetcher,
+    role: CallerRole,
 ) -> Result<Vec<AnswerWarning>, AskError> {
-    check_attachments(request, caller.role)?;
-    let warnings = match caller.role.may_send_any_field() {
+    check_attachments(request, role)?;
+    Ok(match role.may_send_any_field() {
         true => Vec::new(),
         false => drop_undocumented(request),
-    };
-    images.fetch_all(request).await?;
-    Ok(warnings)
+    })
 }
 
 /// The same for a text to continue, which names nothing that could be fetched.
-pub(crate) fn admit_text(request: &mut CompletionRequest, role: CallerRole) -> Vec<AnswerWarning> {
+pub fn admit_text(request: &mut CompletionRequest, role: CallerRole) -> Vec<AnswerWarning> {
     if role.may_send_any_field() {
         return Vec::new();
     }
@@ -50,10 +49,7 @@ pub(crate) fn admit_text(request: &mut CompletionRequest, role: CallerRole) -> V
 }
 
 /// The same for sound and pictures. A form is passed on whole, so a part that is not documented is refused.
-pub(crate) fn admit_media(
-    request: &mut MediaRequest,
-    role: CallerRole,
-) -> Result<Vec<AnswerWarning>, AskError> {
+pub fn admit_media(request: &mut MediaRequest, role: CallerRole) -> Result<Vec<AnswerWarning>, AskError> {
     if role.may_send_any_field() {
         return Ok(Vec::new());
     }
@@ -82,37 +78,46 @@ pub(crate) fn admit_media(
     }
 }
 
-/// Refuses an engine or a model that this caller may not use.
-pub(crate) fn check_engine(engine: &dyn Engine, model: &str, rights: &CallerRights) -> Result<(), AskError> {
-    check_engine_alone(engine, model, rights)?;
-    check_model(model, rights)
-}
-
-/// Refuses an engine that this caller may not use, whatever the model.
-pub(crate) fn check_engine_alone(
-    engine: &dyn Engine,
-    model: &str,
-    rights: &CallerRights,
-) -> Result<(), AskError> {
-    let engine = engine.key();
-    match &rights.key {
-        _ if rights.may_use_engine(engine) => Ok(()),
-        Some(key) => Err(AskError::EngineNotAllowed {
-            key: Arc::clone(&key.name),
-            engine: engine.to_owned(),
-            model: model.to_owned(),
-        }),
-        None => Err(AskError::CloudNotAllowed { model: model.to_owned() }),
+impl CallerRights {
+    /// Refuses an engine or a model that this caller may not use.
+    pub fn check(&self, engine: &str, model: &str) -> Result<(), AskError> {
+        self.check_engine(engine, model)?;
+        self.check_model(model)
     }
-}
 
-/// Refuses a model that the key of this caller does not name.
-pub(crate) fn check_model(model: &str, rights: &CallerRights) -> Result<(), AskError> {
-    match &rights.key {
-        Some(key) if !rights.may_use_model(model) => {
-            Err(AskError::ModelNotAllowed { key: Arc::clone(&key.name), model: model.to_owned() })
+    /// Refuses an engine that this caller may not use, whatever the model.
+    pub fn check_engine(&self, engine: &str, model: &str) -> Result<(), AskError> {
+        match &self.key {
+            _ if self.may_use_engine(engine) => Ok(()),
+            Some(key) => Err(AskError::EngineNotAllowed {
+                key: Arc::clone(&key.name),
+                engine: engine.to_owned(),
+                model: model.to_owned(),
+            }),
+            None => Err(AskError::CloudNotAllowed { model: model.to_owned() }),
         }
-        _ => Ok(()),
+    }
+
+    /// Refuses a model that the key of this caller does not name.
+    pub fn check_model(&self, model: &str) -> Result<(), AskError> {
+        match self.may_use_model(model) {
+            true => Ok(()),
+            false => Err(self.model_refused(model)),
+        }
+    }
+
+    /// Refuses a model that Hob may not choose for this caller.
+    pub fn check_given(&self, model: &str) -> Result<(), AskError> {
+        match self.may_be_given(model) {
+            true => Ok(()),
+            false => Err(self.model_refused(model)),
+        }
+    }
+
+    /// Only a key restricts models.
+    fn model_refused(&self, model: &str) -> AskError {
+        let key = self.key.as_ref().map(|key| Arc::clone(&key.name)).unwrap_or_default();
+        AskError::ModelNotAllowed { key, model: model.to_owned() }
     }
 }
 
@@ -261,10 +266,90 @@ fn check_strangers_part(part: &Value) -> Result<(), Refused> {
     Ok(())
 }
 
+/// Whether a URL is an address that Hob may download from, by its scheme.
+pub fn is_web_address(url: &str) -> bool {
+    let begins_with =
+        |scheme: &str| url.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme));
+    begins_with("http://") || begins_with("https://")
+}
+
 fn is_inline(url: &str) -> bool {
     url.starts_with("data:")
 }
 
 #[cfg(test)]
-#[path = "caller_policy_tests.rs"]
-mod tests;
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::{Message, Role};
+
+    #[test]
+    fn thousands_of_unknown_fields_are_not_all_named() {
+        let mut request = GenerateRequest::default();
+        for number in 0..5_000 {
+            request.extra.insert(format!("{number}\r\nset-cookie: x{}", "y".repeat(200)), json!(1));
+        }
+        let warnings = admit_question(&mut request, CallerRole::Stranger).unwrap();
+        assert!(request.extra.is_empty());
+        assert_eq!(warnings.len(), MAX_NAMED + 1);
+        assert_eq!(warnings[MAX_NAMED].text(), "ignored=4984 more");
+        for warning in &warnings[..MAX_NAMED] {
+            let text = warning.text();
+            assert!(text.len() <= "ignored=".len() + MAX_NAME && !text.contains(['\r', '\n']), "{text}");
+        }
+    }
+
+    /// The place of the part that is refused; `None` if none is.
+    fn refused(part: Value, role: CallerRole) -> Option<String> {
+        let parts = vec![ContentPart::Text("look".into()), ContentPart::Other(part)];
+        let mut request = GenerateRequest {
+            messages: vec![Message::new(Role::User, Content::Parts(parts))],
+            ..GenerateRequest::default()
+        };
+        match admit_question(&mut request, role) {
+            Ok(_) => None,
+            Err(AskError::Attachment { param, .. }) => Some(param),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_stranger_may_send_content_but_no_urls() {
+        for (part, field) in [
+            (
+                json!({ "type": "video_url", "video_url": { "url": "http://10.0.0.1/x.mp4" } }),
+                "video_url.url",
+            ),
+            (json!({ "type": "video_url", "video_url": { "url": "file:///x" } }), "video_url.url"),
+            (json!({ "type": "video_url", "video_url": "http://10.0.0.1/x.mp4" }), "video_url"),
+            (json!({ "type": "file", "file": { "file_id": "file-1" } }), "file.file_id"),
+            (json!({ "type": "file", "file": { "file_data": "https://example.org" } }), "file.file_data"),
+            (
+                json!({ "type": "input_audio", "input_audio": { "data": "http://10.0.0.1" } }),
+                "input_audio.data",
+            ),
+            (
+                json!({ "type": "input_audio", "input_audio": { "data": "AAAA" }, "url": "http://10.0.0.1" }),
+                "url",
+            ),
+            (json!({ "type": "image_embeds", "image_embeds": "AAAA" }), "type"),
+            (json!({}), "type"),
+        ] {
+            let place = format!("messages[0].content[1].{field}");
+            assert_eq!(refused(part.clone(), CallerRole::Stranger), Some(place), "{part}");
+        }
+        for part in [
+            json!({ "type": "video_url", "video_url": { "url": "data:video/mp4;base64,AAAA" } }),
+            json!({ "type": "file", "file": { "file_data": "data:application/pdf;base64,AA", "filename": "a: b.pdf" } }),
+            json!({ "type": "input_audio", "input_audio": { "data": "//uQ", "format": "mp3" } }),
+        ] {
+            assert_eq!(refused(part, CallerRole::Stranger), None);
+        }
+        let by_address = json!({ "type": "video_url", "video_url": { "url": "https://example.org/x.mp4" } });
+        assert_eq!(refused(by_address, CallerRole::Owner), None);
+        let of_the_engine = json!({ "type": "video_url", "video_url": { "url": "file:///x.mp4" } });
+        let place = "messages[0].content[1].video_url".to_owned();
+        assert_eq!(refused(of_the_engine, CallerRole::Owner), Some(place));
+    }
+}
