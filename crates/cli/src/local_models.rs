@@ -1,4 +1,4 @@
-//! Models on this machine's disk: the built-in starter model, and models that the user downloads, tunes and deletes.
+//! Models on this machine's disk: the built-in starter model, and models that the user downloads and deletes.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,7 +10,6 @@ use hob_config::{Config, EngineName};
 use hob_core::Engine;
 use hob_models::catalogue::{STARTER, is_starter};
 use hob_models::pull::PullSpecError;
-use hob_models::tuned::{KeepTuned, TuneReport};
 use hob_models::{
     CatalogueEntry, DownloadProgress, DownloadProgressFn, DownloadStep, FirstRun, ModelOffer, OfferFn,
     PullSpec, is_pulled_by_hob,
@@ -20,13 +19,9 @@ use crate::args::NetworkAccess;
 use crate::output;
 use crate::output::download::Download;
 use crate::output::number::{memory, speed};
-use crate::output::progress::Spinner;
 use crate::output::question::{is_interactive, yes_or_no};
 use crate::settings;
 use crate::signals::Signals;
-
-const NO_ENGINE: &str = "this build of hob has no embedded engine. Install it with: \
-                         cargo install --path crates/cli --features embedded";
 
 /// How to get a better model than the starter model.
 const BETTER_MODELS: &str =
@@ -224,51 +219,6 @@ pub fn remove(config: &Config, id: &str) -> Result<ExitCode> {
     model_service(config, &settings::home()?).remove(id)?;
     output::line(format_args!("Deleted {id}."))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Finds the weight format that runs a model fastest on this machine.
-pub async fn tune(config: &Config, id: &str, always: bool) -> Result<ExitCode> {
-    let models = local_models(config, &settings::home()?);
-    if models.engine().is_none() {
-        bail!("{NO_ENGINE}");
-    }
-    let mut signals = Signals::listen()?;
-    let waiting = Spinner::start(format!("measuring {id} in two formats; this takes about a minute"));
-    let report = tokio::select! {
-        report = models.tune(id, if always { KeepTuned::Always } else { KeepTuned::IfFaster }) => report?,
-        stop = signals.next() => {
-            drop(waiting);
-            output::note(format_args!("Stopped. {id} is unchanged; the incomplete requantised file was removed."));
-            return Ok(stop.exit_code());
-        }
-    };
-    drop(waiting);
-    print_tuning(id, &report)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn print_tuning(id: &str, report: &TuneReport) -> Result<()> {
-    let TuneReport { original, tuned, cost, kept } = report;
-    for (name, measured) in [("original", original), ("requantised", tuned)] {
-        output::line(format_args!(
-            "{name:>12}  prompt {:>6.1} tokens/s, generation {:>6.1} tokens/s",
-            measured.prompt_tokens_per_second, measured.written_tokens_per_second
-        ))?;
-    }
-    match kept {
-        Some(_) => output::line(format_args!(
-            "Kept the requantised weights of {id}: {:.2} times as fast, perplexity {:.2} instead of {:.2}.",
-            report.gain(),
-            cost.perplexity_after,
-            cost.perplexity_before
-        ))?,
-        None => output::line(format_args!(
-            "Kept the original weights of {id}: {:.2} times as fast does not justify the loss in quality. Use --always to \
-             keep the requantised weights.",
-            report.gain()
-        ))?,
-    }
-    Ok(())
 }
 
 #[cfg(test)]

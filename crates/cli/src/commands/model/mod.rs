@@ -1,4 +1,4 @@
-//! `hob model`: lists, downloads, chooses and deletes models.
+//! `hob model`: lists, downloads, chooses, tunes and deletes models.
 
 mod available;
 mod entry_info;
@@ -7,6 +7,7 @@ mod list;
 mod pull;
 mod remove;
 mod search;
+mod tune;
 mod use_model;
 
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ use anyhow::{Result, bail};
 use hob_app::choose;
 use hob_config::{Config, EngineName};
 use hob_core::Engine;
+use hob_models::tuned::KeepTuned;
 
 use self::search::SearchOptions;
 use crate::args::{ModelCommand, NetworkAccess};
@@ -44,7 +46,10 @@ pub fn run(command: ModelCommand) -> Result<ExitCode> {
         ModelCommand::Pull { model, offline } => block_on(download(&config, &model, offline.into())),
         ModelCommand::Use { model } => block_on(use_model::run(&config, &model)),
         ModelCommand::Rm { model, yes } => remove::run(&config, &model, yes.into()),
-        ModelCommand::Tune { model, always } => block_on(local_models::tune(&config, &model, always)),
+        ModelCommand::Tune { model, always } => {
+            let keep = if always { KeepTuned::Always } else { KeepTuned::IfFaster };
+            block_on(tune::run(&config, &model, keep))
+        }
     }
 }
 
