@@ -177,16 +177,9 @@ impl DefaultModel {
     /// The recorded choices. A file that cannot be read counts as empty: a new choice is better than no answer.
     fn read(&self) -> BTreeMap<String, String> {
         let Some(file) = &self.file else { return BTreeMap::new() };
-        match fs::read(file) {
-            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-                tracing::warn!(
-                    file = %file.display(),
-                    %error,
-                    "the recorded default models cannot be read; Hob chooses new ones. 'hob model use NAME' \
-                     sets one"
-                );
-                BTreeMap::new()
-            }),
+        let parse = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(std::io::Error::from);
+        match fs::read(file).and_then(parse) {
+            Ok(choices) => choices,
             Err(error) if error.kind() == ErrorKind::NotFound => BTreeMap::new(),
             Err(error) => {
                 tracing::warn!(

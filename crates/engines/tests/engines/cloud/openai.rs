@@ -125,6 +125,10 @@ async fn a_refusal_keeps_its_status_and_is_not_asked_again_without_tools() {
     assert_eq!(server.requests().len(), 1);
 }
 
+fn noon() -> Reply {
+    Reply::json(200, r#"{"choices":[{"index":0,"message":{"content":"Noon."},"finish_reason":"stop"}]}"#)
+}
+
 /// A service such as DeepSeek in the place of OpenAI: it refuses answers of the history without their reasoning.
 async fn demanding() -> FakeServer {
     FakeServer::start(|request| {
@@ -139,7 +143,7 @@ async fn demanding() -> FakeServer {
                 json!({ "error": { "message": message, "code": "invalid_request_error" } }).to_string(),
             );
         }
-        Reply::json(200, r#"{"choices":[{"index":0,"message":{"content":"Noon."},"finish_reason":"stop"}]}"#)
+        noon()
     })
     .await
 }
@@ -174,6 +178,15 @@ async fn reasoning_is_sent_to_a_service_that_demands_it_and_remembered() {
     assert_eq!(server.requests().len(), 2);
 }
 
+fn second_question(model: &str) -> GenerateRequest {
+    let messages = vec![
+        Message::new(Role::User, "hello"),
+        Message::new(Role::Assistant, "hi"),
+        Message::new(Role::User, "what time is it?"),
+    ];
+    GenerateRequest { messages, ..hi(model) }
+}
+
 #[tokio::test]
 async fn a_refusal_that_quotes_a_caller_is_not_remembered_as_a_demand() {
     let server = FakeServer::start(|request| {
@@ -186,18 +199,11 @@ async fn a_refusal_that_quotes_a_caller_is_not_remembered_as_a_demand() {
         if body["messages"][1]["reasoning_content"] != Value::Null {
             return refused("Unknown parameter: 'messages[1].reasoning_content'");
         }
-        Reply::json(200, r#"{"choices":[{"index":0,"message":{"content":"Noon."},"finish_reason":"stop"}]}"#)
+        noon()
     })
     .await;
     let cloud = cloud(&server);
-    let continued = GenerateRequest {
-        messages: vec![
-            Message::new(Role::User, "hello"),
-            Message::new(Role::Assistant, "hi"),
-            Message::new(Role::User, "what time is it?"),
-        ],
-        ..hi("gpt-5.2")
-    };
+    let continued = second_question("gpt-5.2");
     let tool = ToolDefinition {
         name: "reasoning_content_is_missing".into(),
         description: None,
@@ -223,18 +229,11 @@ async fn a_service_that_no_longer_takes_reasoning_is_asked_without_it_again() {
             let message = if has_reasoning { "unknown field" } else { "reasoning_content is missing" };
             return Reply::json(400, json!({ "error": { "message": message } }).to_string());
         }
-        Reply::json(200, r#"{"choices":[{"index":0,"message":{"content":"Noon."},"finish_reason":"stop"}]}"#)
+        noon()
     })
     .await;
     let cloud = cloud(&server);
-    let continued = GenerateRequest {
-        messages: vec![
-            Message::new(Role::User, "hello"),
-            Message::new(Role::Assistant, "hi"),
-            Message::new(Role::User, "what time is it?"),
-        ],
-        ..hi("kimi")
-    };
+    let continued = second_question("kimi");
     for (is_changed, requests) in [(false, 2), (false, 1), (true, 2), (true, 1)] {
         has_changed.store(is_changed, Ordering::Relaxed);
         server.forget();
