@@ -33,14 +33,14 @@ impl ChannelService {
                 tracing::warn!(
                     %error,
                     channel = shown,
-                    "a channel is not checked. 'hob channel status' tests the channels"
+                    "a target is accepted without a check. 'hob channel status' tests the channels"
                 );
                 Ok(resolved)
             }
             Err(_elapsed) => {
                 tracing::warn!(
                     channel = shown,
-                    "a channel is not checked: the gateway does not answer. 'hob channel status' \
+                    "a target is accepted without a check: the gateway does not answer. 'hob channel status' \
                      tests it"
                 );
                 Ok(resolved)
@@ -54,4 +54,37 @@ fn reaches(name: &str, target: &str) -> bool {
     target == name
         || target.split_once(':').is_some_and(|(channel, _)| channel == name)
         || (name == whatsapp::CHANNEL && whatsapp::is_ours(target))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use hob_testkit::{Gateway, GatewayScript, Recorded, Reply, free_port};
+
+    use super::*;
+    use crate::gateway::client::GatewayOptions;
+    use crate::service::ChannelOptions;
+
+    fn service(url: String) -> ChannelService {
+        let gateway = Some(GatewayOptions::new(url));
+        ChannelService::new(ChannelOptions { gateway, ..ChannelOptions::default() }).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_target_is_accepted_if_its_channel_exists_or_the_gateway_does_not_answer() {
+        let http = |_: &Recorded| Reply::json(200, r#"["loft"]"#);
+        let script = GatewayScript { http: Arc::new(http), ..GatewayScript::default() };
+        let gateway = Gateway::start(script).await;
+        let channels = service(gateway.url());
+        for target in ["loft", "loft:left"] {
+            assert_eq!(channels.check_target(target, None).await.as_deref(), Ok(target));
+        }
+        let long = "pigeons".repeat(20);
+        let reason = format!("there is no channel '{}'; there are loft", &long[..MAX_SHOWN]);
+        assert_eq!(channels.check_target(&long, None).await, Err(ChannelError::Invalid { reason }));
+
+        let silent = service(format!("ws://127.0.0.1:{}/ws", free_port()));
+        assert_eq!(silent.check_target("pigeons", None).await.as_deref(), Ok("pigeons"));
+    }
 }

@@ -42,8 +42,9 @@ fn may_recall(caller: &Caller) -> bool {
 #[cfg(test)]
 mod tests {
     use std::borrow::Cow;
+    use std::sync::Arc;
 
-    use hob_core::CollectionName;
+    use hob_core::{CallerRole, CollectionName, KeyGrant};
 
     use super::*;
 
@@ -92,6 +93,33 @@ mod tests {
             let memory = MemoryUse::Wanted(wanted.clone());
             let caller = Caller { memory, ..owner(RequestSource::Server) };
             assert_eq!(question_collections(&caller), Some(wanted));
+        }
+    }
+
+    #[test]
+    fn a_key_gets_no_other_collections_than_it_names() {
+        let [team, house] =
+            ["team", "house"].map(|name| CollectionSet::of(CollectionName::parse(name).unwrap()));
+        let key = Arc::new(KeyGrant {
+            name: "ana".into(),
+            rule: None,
+            role: CallerRole::Member,
+            models: None,
+            engines: None,
+            cloud: false,
+            reach: Reach::Pure,
+            tools: None,
+            memory: team.clone(),
+            spending: None,
+        });
+        for (memory, expected) in [
+            (MemoryUse::Allowed, &team),
+            (MemoryUse::Wanted(CollectionSet::All), &team),
+            (MemoryUse::Wanted(team.clone()), &team),
+            (MemoryUse::Wanted(house), &CollectionSet::none()),
+        ] {
+            let caller = Caller { memory, ..owner(RequestSource::Server).under_key(Arc::clone(&key)) };
+            assert_eq!(question_collections(&caller).as_ref(), Some(expected), "{:?}", caller.memory);
         }
     }
 }

@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use futures::StreamExt;
 use hob_core::{
-    AgentContext, AgentOutcome, AskError, Caller, Delta, EmbedRequest, GenerateRequest, Message,
+    AgentContext, AgentOutcome, AskError, Caller, CallerRole, Delta, EmbedRequest, GenerateRequest, Message,
     RequestSource, Role, ToolDefinition,
 };
 use hob_telemetry::NoInferenceLog;
@@ -155,7 +155,7 @@ async fn texts_are_embedded_by_the_default_embedder_or_the_named_model() {
 }
 
 #[tokio::test]
-async fn an_alias_of_a_missing_model_is_named_for_embeddings_and_reranking() {
+async fn an_alias_of_a_missing_model_is_named_also_if_no_answer_is_wanted() {
     let (system, _engine) = system(ScriptedEngine::saying(&["hi"]), None);
     let aliases = [("bge".to_owned(), "gone".to_owned())].into();
     let system = system.with_aliases(ModelAliases::new(&aliases));
@@ -163,9 +163,13 @@ async fn an_alias_of_a_missing_model_is_named_for_embeddings_and_reranking() {
         EmbedRequest { model: "bge".into(), inputs: vec!["a".to_owned()].into(), ..EmbedRequest::default() };
     let rerank =
         hob_core::RerankRequest { model: "bge".into(), query: "q".into(), documents: vec!["a".into()] };
-    let (embedded, reranked) =
-        (system.embed(embed, &caller()).await.err(), system.rerank(rerank, &caller()).await.err());
-    for error in [embedded, reranked] {
+    let errors = [
+        system.embed(embed, &caller()).await.err(),
+        system.rerank(rerank, &caller()).await.err(),
+        system.count_tokens(asking("bge"), &caller()).await.err(),
+        system.load_model("bge", CallerRole::Owner).await.err(),
+    ];
+    for error in errors {
         assert!(matches!(error, Some(AskError::NoAliasTarget { .. })), "{error:?}");
     }
 }

@@ -8,7 +8,6 @@ use hob_telemetry::trace::end_with;
 
 use super::AskService;
 use crate::ask::key_admission::Begun;
-use crate::ask::resolve_model::missing_model;
 use crate::startup::embedder;
 
 impl AskService {
@@ -33,19 +32,15 @@ impl AskService {
         model: &mut String,
         caller: &Caller,
     ) -> Result<Arc<dyn Engine>, AskError> {
-        let alias = self.aliases.apply(model);
-        let engine = match &self.embedder {
-            None if *model == DEFAULT_MODEL => return Err(embedder::not_configured().into()),
+        let (alias, rights) = (self.aliases.apply(model), caller.rights());
+        match &self.embedder {
+            None if *model == DEFAULT_MODEL => Err(embedder::not_configured().into()),
             Some(embedder) if *model == DEFAULT_MODEL || *model == embedder.model => {
                 model.clone_from(&embedder.model);
-                Arc::clone(&embedder.engine)
+                rights.check(embedder.engine.key(), model)?;
+                Ok(Arc::clone(&embedder.engine))
             }
-            _ => {
-                let found = self.pool.engine_of(model).await;
-                found.map_err(|error| missing_model(error.into(), alias.as_ref()))?
-            }
-        };
-        caller.rights().check(engine.key(), model)?;
-        Ok(engine)
+            _ => self.named_engine(model, alias.as_ref(), &rights).await,
+        }
     }
 }

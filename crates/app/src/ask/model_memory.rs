@@ -37,21 +37,19 @@ impl AskService {
         model: &str,
         rights: &CallerRights,
     ) -> Result<Option<(Arc<dyn Engine>, String)>, AskError> {
-        let model = match self.meant_by(model) {
-            DEFAULT_MODEL | AGENT_MODEL => {
-                self.default_model().await?.ok_or_else(|| EngineError::ModelNotFound {
-                    engine: self.engine().key().to_owned(),
-                    model: DEFAULT_MODEL.to_owned(),
-                    available: Vec::new(),
-                })?
-            }
-            named => named.to_owned(),
-        };
+        let mut model = model.to_owned();
+        let alias = self.aliases.apply(&mut model);
+        if [DEFAULT_MODEL, AGENT_MODEL].contains(&model.as_str()) {
+            model = self.default_model().await?.ok_or_else(|| EngineError::ModelNotFound {
+                engine: self.engine().key().to_owned(),
+                model: DEFAULT_MODEL.to_owned(),
+                available: Vec::new(),
+            })?;
+        }
         if model == AUTO {
             return Ok(None);
         }
-        let engine = self.pool.engine_of(&model).await?;
-        rights.check(engine.key(), &model)?;
+        let engine = self.named_engine(&model, alias.as_ref(), rights).await?;
         Ok(Some((engine, model)))
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use hob_core::engine::CLOUD;
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
-    AnswerDefaults, AskError, Caller, CallerRights, CallerRole, EngineError, GenerateRequest, ModelReason,
+    AnswerDefaults, AskError, Caller, CallerRights, CallerRole, Engine, EngineError, GenerateRequest,
+    ModelReason,
 };
 use hob_engines::{RequestTarget, explain_missing};
 use hob_models::catalogue;
@@ -125,6 +126,20 @@ impl AskService {
         Ok(AnswerRoute { target: RequestTarget::to(engine, Some(reason)), reporter: Some(reporter) })
     }
 
+    /// The engine of a model that the caller named, if the caller may use both. `alias` is why the model has another name than the
+    /// caller's.
+    pub(super) async fn named_engine(
+        &self,
+        model: &str,
+        alias: Option<&ModelReason>,
+        rights: &CallerRights,
+    ) -> Result<Arc<dyn Engine>, AskError> {
+        let found = self.find_engine(model, NamedBy::Caller, rights).await;
+        let engine = found.map_err(|error| missing_model(error.into(), alias))?.engine;
+        rights.check(engine.key(), model)?;
+        Ok(engine)
+    }
+
     /// The engine that has a model. The error names only models that the caller may use.
     async fn find_engine(
         &self,
@@ -145,7 +160,7 @@ impl AskService {
 }
 
 /// The error of a request whose model no engine has.
-pub(super) fn missing_model(error: AskError, alias: Option<&ModelReason>) -> AskError {
+fn missing_model(error: AskError, alias: Option<&ModelReason>) -> AskError {
     explain_missing(error, alias, |model| catalogue::find(model).is_some())
 }
 

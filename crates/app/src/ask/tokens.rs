@@ -42,14 +42,12 @@ impl AskService {
 
     /// The engine whose tokenizer is used. `default`, `auto` and the agent mean the steady default model.
     async fn tokenizer(&self, model: &mut String, caller: &Caller) -> Result<Arc<dyn Engine>, AskError> {
-        self.aliases.apply(model);
+        let alias = self.aliases.apply(model);
         if [DEFAULT_MODEL, AUTO, AGENT_MODEL].contains(&model.as_str())
             && let Some(steady) = self.steady_model().await?
         {
             *model = steady;
         }
-        let engine = self.pool.engine_of(model).await?;
-        caller.rights().check(engine.key(), model)?;
-        Ok(engine)
+        self.named_engine(model, alias.as_ref(), &caller.rights()).await
     }
 }

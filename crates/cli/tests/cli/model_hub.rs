@@ -58,7 +58,7 @@ const QWEN3_SMALL: &[(&str, &str)] = &[("Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0
 
 /// A home without engines, whose embedded engine has this many megabytes.
 fn home_with_memory(megabytes: u32) -> Home {
-    // What the small model writes is not tested, and it may not come to an end.
+    // A small model may not come to an end by itself.
     Home::with_config(&format!(
         "{}\n[engine.embedded]\nmemory_mb = {megabytes}\n[intelligence]\nmax_tokens = 16\n",
         engines_config(&[])

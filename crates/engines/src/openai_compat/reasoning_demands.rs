@@ -41,8 +41,12 @@ impl ReasoningDemands {
             }
             answered => return answered,
         };
-        // If the provider accepts neither form, the reasoning is not the reason.
-        let Ok(response) = post(endpoint, path, request, second).await else { return Err(refused) };
+        let response = match post(endpoint, path, request, second).await {
+            Ok(response) => response,
+            // It refuses both forms, so the reasoning is not the reason.
+            Err(error) if is_bad_request(&error) => return Err(refused),
+            Err(error) => return Err(error),
+        };
         match is_known {
             true => _ = self.0.lock().remove(&request.model),
             false => self.remember(&request.model),
@@ -76,8 +80,9 @@ fn has_answers(request: &GenerateRequest) -> bool {
     request.messages.iter().any(|message| message.role == Role::Assistant)
 }
 
+/// Whether a provider refuses what a request contains. Some answer 422 to an unknown field.
 fn is_bad_request(error: &EngineError) -> bool {
-    matches!(error, EngineError::Refused { status: 400, .. })
+    matches!(error, EngineError::Refused { status: 400 | 422, .. })
 }
 
 /// Whether a provider refuses a conversation because reasoning is missing.

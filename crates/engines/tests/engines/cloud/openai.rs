@@ -226,8 +226,9 @@ async fn a_service_that_no_longer_takes_reasoning_is_asked_without_it_again() {
         let body: Value = serde_json::from_slice(&request.body).unwrap();
         let has_reasoning = body["messages"][1]["reasoning_content"] != Value::Null;
         if has_reasoning == changed.load(Ordering::Relaxed) {
-            let message = if has_reasoning { "unknown field" } else { "reasoning_content is missing" };
-            return Reply::json(400, json!({ "error": { "message": message } }).to_string());
+            let (status, message) =
+                if has_reasoning { (422, "unknown field") } else { (400, "reasoning_content is missing") };
+            return Reply::json(status, json!({ "error": { "message": message } }).to_string());
         }
         noon()
     })
@@ -240,4 +241,20 @@ async fn a_service_that_no_longer_takes_reasoning_is_asked_without_it_again() {
         cloud.generate(&continued).await.unwrap();
         assert_eq!(server.requests().len(), requests, "{is_changed}");
     }
+}
+
+#[tokio::test]
+async fn a_service_that_fails_with_the_reasoning_that_it_demanded_reports_that_failure() {
+    let server = FakeServer::start(|request| {
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        let (status, message) = match body["messages"][1]["reasoning_content"] {
+            Value::Null => (400, "reasoning_content is missing"),
+            _ => (429, "too many requests"),
+        };
+        Reply::json(status, json!({ "error": { "message": message } }).to_string())
+    })
+    .await;
+    let error = cloud(&server).generate(&second_question("kimi")).await.unwrap_err();
+    assert!(matches!(error, EngineError::Refused { status: 429, .. }), "{error}");
+    assert_eq!(server.requests().len(), 2);
 }

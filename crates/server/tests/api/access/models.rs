@@ -22,9 +22,8 @@ enum Body {
     Form,
 }
 
-/// A good request for the model on a route.
-fn body(pattern: &str) -> Body {
-    let model = FORBIDDEN;
+/// A good request for a model on a route.
+fn body(pattern: &str, model: &str) -> Body {
     let ask = |fields: Value| {
         let mut body = json!({ "model": model });
         for (name, value) in fields.as_object().unwrap() {
@@ -54,13 +53,13 @@ fn body(pattern: &str) -> Body {
 }
 
 /// The form for sound and pictures, as browsers send it.
-fn form(pattern: &str) -> String {
+fn form(pattern: &str, model: &str) -> String {
     let file = if pattern.starts_with("/v1/images") { "image" } else { "file" };
     let part = |head: &str, content: &str| {
         format!("--limit\r\nContent-Disposition: form-data; {head}\r\n\r\n{content}\r\n")
     };
     [
-        part("name=\"model\"", FORBIDDEN),
+        part("name=\"model\"", model),
         part("name=\"prompt\"", "hi"),
         part(&format!("name=\"{file}\"; filename=\"a.bin\""), "content"),
         "--limit--\r\n".to_owned(),
@@ -68,11 +67,8 @@ fn form(pattern: &str) -> String {
     .concat()
 }
 
-#[tokio::test]
-async fn no_route_gives_a_member_a_model_that_its_key_does_not_allow() {
-    let team = Team::new();
-    let server = TestServer::start_parts(team.parts(), loopback_config()).await;
-    let ana = team.member("ana", json!({ "models": ["qwen*"] })).await;
+/// The answers of all routes that ask a model, with their patterns.
+async fn answers(server: &TestServer, model: &str, key: &str) -> Vec<(&'static str, u16, Value)> {
     let is_asking = |rule: &str, pattern: &str| {
         // A document is read without a model.
         (rule == "ask" && pattern != "/pages/document")
@@ -81,21 +77,46 @@ async fn no_route_gives_a_member_a_model_that_its_key_does_not_allow() {
     let asking = routes()
         .into_iter()
         .filter(|route| is_asking(route.rule, route.pattern) && route.methods.contains(&Method::POST));
+    let mut answers = Vec::new();
     for route in asking {
-        let asked = request(&server, &Method::POST, route.pattern, &ana);
-        let asked = match body(route.pattern) {
+        let asked = request(server, &Method::POST, route.pattern, key);
+        let asked = match body(route.pattern, model) {
             Body::Json(body) => asked.json(&body),
             Body::Form => server
                 .client
                 .post(server.url(route.pattern))
-                .bearer_auth(&ana)
+                .bearer_auth(key)
                 .header("content-type", "multipart/form-data; boundary=limit")
-                .body(form(route.pattern)),
+                .body(form(route.pattern, model)),
         };
         let (status, body) = answer(asked.send().await.unwrap()).await;
+        answers.push((route.pattern, status, body));
+    }
+    answers
+}
+
+#[tokio::test]
+async fn an_unknown_model_is_answered_without_the_names_of_models_that_the_key_does_not_allow() {
+    let team = Team::new();
+    let server = TestServer::start_parts(team.parts(), loopback_config()).await;
+    let ana = team.member("ana", json!({ "models": ["qwen*"] })).await;
+    for (pattern, status, body) in answers(&server, "nope", &ana).await {
+        assert_eq!((status, body.to_string().contains(FORBIDDEN)), (404, false), "{pattern}: {body}");
+    }
+    let load = request(&server, &Method::POST, "/api/generate", &ana).json(&json!({ "model": "nope" }));
+    let (status, body) = answer(load.send().await.unwrap()).await;
+    assert_eq!((status, body.to_string().contains(FORBIDDEN)), (404, false), "{body}");
+}
+
+#[tokio::test]
+async fn no_route_gives_a_member_a_model_that_its_key_does_not_allow() {
+    let team = Team::new();
+    let server = TestServer::start_parts(team.parts(), loopback_config()).await;
+    let ana = team.member("ana", json!({ "models": ["qwen*"] })).await;
+    for (pattern, status, body) in answers(&server, FORBIDDEN, &ana).await {
         // What may not be used is not described either.
-        let expected = if route.pattern == "/api/show" { 404 } else { 403 };
-        assert_eq!(status, expected, "{}: {body}", route.pattern);
+        let expected = if pattern == "/api/show" { 404 } else { 403 };
+        assert_eq!(status, expected, "{pattern}: {body}");
     }
     // Without a question, Ollama's requests load the model.
     let load = json!({ "model": FORBIDDEN });
