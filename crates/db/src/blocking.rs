@@ -1,9 +1,13 @@
 //! Runs blocking calls for asynchronous callers. Knows nothing of what a call does.
 
+use std::any::Any;
 use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 thread_local! {
     /// The runtime whose blocking threads this thread uses. `None` for those of the runtime that it runs.
@@ -16,8 +20,32 @@ pub fn share_blocking_threads(runtime: Handle) {
     SHARED.set(Some(runtime));
 }
 
-/// Runs a blocking call. It runs to its end even if the handle is dropped. Inside it, the current runtime is that of the caller.
-pub fn spawn_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+/// A blocking call. The future ends with its result, or with the panic that ended it.
+pub struct BlockingCall<T> {
+    task: JoinHandle<Box<dyn Any + Send>>,
+    result: PhantomData<fn() -> T>,
+}
+
+impl<T: 'static> Future for BlockingCall<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let result = ready!(Pin::new(&mut self.task).poll(context))?;
+        match result.downcast() {
+            Ok(result) => Poll::Ready(Ok(*result)),
+            Err(_) => unreachable!("the result has the type of the call"),
+        }
+    }
+}
+
+/// Runs a blocking call. It runs to its end even if the future is dropped. Inside it, the current runtime is that of the caller.
+pub fn spawn_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> BlockingCall<T> {
+    BlockingCall { task: spawn(Box::new(move || Box::new(work()))), result: PhantomData }
+}
+
+/// Does not know the types of the call. Otherwise all that tokio does for a task would be compiled for every call: an eighth of the
+/// server.
+fn spawn(work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>) -> JoinHandle<Box<dyn Any + Send>> {
     let Some(shared) = SHARED.with_borrow(Clone::clone) else { return tokio::task::spawn_blocking(work) };
     let caller = Handle::current();
     shared.spawn_blocking(move || {

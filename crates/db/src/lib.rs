@@ -16,7 +16,7 @@ mod storage;
 mod unreadable_column;
 
 pub use batch_writer::{BatchOptions, BatchSink, BatchWriter, FailureLog};
-pub use blocking::{share_blocking_threads, spawn_blocking};
+pub use blocking::{BlockingCall, share_blocking_threads, spawn_blocking};
 pub use change_watch::ChangeWatch;
 pub use disk_fault::DiskFault;
 pub use error::{DatabaseError, DbResult};

@@ -1,6 +1,7 @@
 //! Blocking or long work of the server, in one pool for all worker threads. The limit holds for the whole server, and no thread
 //! waits while others have free slots.
 
+use std::any::Any;
 use std::future;
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -27,6 +28,15 @@ impl BlockingPool {
 
     /// Runs `work`. A caller that leaves before it starts cancels it; once started it runs to its end.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        let result = self.run_boxed(Box::new(move || Box::new(work()))).await;
+        match result.downcast() {
+            Ok(result) => *result,
+            Err(_) => unreachable!("the result has the type of the work"),
+        }
+    }
+
+    /// Does not know the types of the work, so that it is compiled once.
+    async fn run_boxed(&self, work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>) -> Box<dyn Any + Send> {
         // The semaphore is never closed.
         let slot = Arc::clone(&self.slots).acquire_owned().await.ok();
         let mut log_scope = LogScope::current();

@@ -218,17 +218,25 @@ pub struct FakeServer {
 
 impl FakeServer {
     /// Answers every request by `script`.
-    pub async fn start(script: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", server_port())).await.expect("a free port");
-        Self::on(listener, script)
+    pub fn start(script: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> impl Future<Output = Self> {
+        Self::start_with(Arc::new(script))
     }
 
     /// The same on a listener of the test's choosing.
     pub fn on(listener: TcpListener, script: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) -> Self {
+        Self::accept(listener, Arc::new(script))
+    }
+
+    async fn start_with(script: Arc<Script>) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", server_port())).await.expect("a free port");
+        Self::accept(listener, script)
+    }
+
+    /// Not generic, because the server would be compiled for every script, which was a fourth of the tests of the API.
+    fn accept(listener: TcpListener, script: Arc<Script>) -> Self {
         let address = listener.local_addr().expect("a bound socket");
         let requests = Arc::new(Mutex::new(Vec::new()));
         let (hung_up, hang_ups) = watch::channel(0);
-        let script: Arc<Script> = Arc::new(script);
         let recorder = Arc::clone(&requests);
         let accepting = tokio::spawn(async move {
             // The connections end with the server, as those of a killed process do.

@@ -42,6 +42,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use futures::future::LocalBoxFuture;
 
 use crate::args::{Args, CliCommand};
 
@@ -91,6 +92,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
 
 /// Runs a future to its end.
 fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    run_boxed(Box::pin(future))
+}
+
+/// Not generic over the future, because what a runtime does would be compiled for every command.
+fn run_boxed<T>(future: LocalBoxFuture<'_, Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(MAX_BLOCKING_THREADS)
