@@ -7,7 +7,7 @@ use hob_keys::KeyRole;
 use hob_telemetry::{CallDetails, Inference, InferenceEnd};
 use serde_json::json;
 
-use super::axe::assert_accessible;
+use super::axe::assert_accessible_on_all_screens;
 use super::chromium::{Browser, Device};
 use crate::admin::savings::call;
 use crate::admin::usage::TeamParts;
@@ -101,8 +101,7 @@ async fn read_calls_on(device: Device) {
     filter(&browser, "key", "ben").await;
     browser.shows("call-note", "No call matches.").await;
     assert_eq!(browser.run("return document.querySelectorAll('main img, main b').length").await, json!(0));
-    let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
-    assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
+    browser.assert_fits_the_screen(&format!("{device:?}")).await;
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
@@ -210,10 +209,5 @@ async fn the_table_of_calls_passes_the_accessibility_check() {
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.url("/dashboard")).await;
     browser.shows("call-rows", "req-0").await;
-    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
-        browser.set_device(device).await;
-        assert_accessible(&browser, &format!("{device:?}")).await;
-        let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
-        assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
-    }
+    assert_accessible_on_all_screens(&browser).await;
 }

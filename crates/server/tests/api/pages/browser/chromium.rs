@@ -202,16 +202,22 @@ impl Browser {
         assert!(found.is_ok(), "#{id} never showed {text:?}, but {seen:?}");
     }
 
-    /// Waits until a condition of the page holds.
-    pub async fn until(&self, condition: &str) {
+    /// Waits until a condition of the page holds, and returns its value.
+    pub async fn until(&self, condition: &str) -> Value {
         let wait = "const done = arguments[0];
-            const look = () => { if ({condition}) done(true); else setTimeout(look, 5); };
+            const look = () => { const found = {condition}; if (found) done(found); else setTimeout(look, 5); };
             look();";
-        self.run_async(&wait.replace("{condition}", condition)).await;
+        self.run_async(&wait.replace("{condition}", condition)).await
     }
 
     pub async fn click(&self, selector: &str) {
         self.run(&format!("document.querySelector({selector:?}).click()")).await;
+    }
+
+    /// Clicks the button of this action, such as `disable ana`.
+    pub async fn press_action(&self, action: &str) {
+        let find = "[...document.querySelectorAll('[data-action]')].find((one) => one.dataset.action === ";
+        self.run(&format!("{find}{}).click()", Value::from(action))).await;
     }
 
     /// Holds back the answers to requests with this method and path that the page sends from now on.

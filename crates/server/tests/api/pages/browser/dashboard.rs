@@ -4,7 +4,7 @@ use hob_config::ServerConfig;
 use hob_testkit::{FakeServer, Outside, Reply};
 use serde_json::json;
 
-use super::axe::assert_accessible;
+use super::axe::{assert_accessible, assert_accessible_on_all_screens};
 use super::chromium::{Browser, Device};
 use super::recording_server::RecordingServer;
 use crate::admin::savings::call;
@@ -177,12 +177,7 @@ async fn the_owner_sees_the_calls_of_each_key() {
     assert_eq!(row, json!(["ana", "3", "0", "–", "3\nout of memory", "–", "–"]));
     team.record_failures("ben", &[HOSTILE; 4]);
     browser.shows("keys", HOSTILE).await;
-    for device in [Device::DESKTOP, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
-        browser.set_device(device).await;
-        assert_accessible(&browser, &format!("{device:?}")).await;
-        let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
-        assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
-    }
+    assert_accessible_on_all_screens(&browser).await;
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
@@ -285,12 +280,7 @@ async fn the_page_passes_the_accessibility_check() {
     assert_accessible(&browser, "empty").await;
     server.ask_all().await;
     browser.shows("calls", "2").await;
-    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
-        browser.set_device(device).await;
-        assert_accessible(&browser, &format!("{device:?}")).await;
-        let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
-        assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
-    }
+    assert_accessible_on_all_screens(&browser).await;
     server.stop().await;
     browser.shows("notice", "Hob does not answer").await;
     assert_accessible(&browser, "away").await;

@@ -5,18 +5,12 @@ use hob_keys::KeyRole;
 use hob_testkit::Outside;
 use serde_json::{Value, json};
 
-use super::axe::assert_accessible;
+use super::axe::{assert_accessible, assert_accessible_on_all_screens};
 use super::chromium::{Browser, Device};
 use crate::admin::documents::DocumentServer;
 use crate::key_fixtures::{create_key, get, post};
 
 const ENTER: &str = "\u{e007}";
-
-/// Presses a button such as `forget gate.md`.
-pub(super) async fn press_action(browser: &Browser, action: &str) {
-    let find = "[...document.querySelectorAll('[data-action]')].find((one) => one.dataset.action === ";
-    browser.run(&format!("{find}{}).click()", json!(action))).await;
-}
 
 const MAKE_FILE: &str = "const data = new DataTransfer(); data.items.add(new File([{text}], {name}));";
 
@@ -73,7 +67,7 @@ async fn use_documents_on(device: Device) {
     browser.shows("skipped-card", "1 skipped file").await;
     browser.click("#skipped-title").await;
     browser.shows("skipped", "the file is binary, not text").await;
-    press_action(&browser, &format!("watch {}", server.folder())).await;
+    browser.press_action(&format!("watch {}", server.folder())).await;
     browser
         .until("document.getElementById('said').textContent === 'The folder is not watched any more.'")
         .await;
@@ -81,11 +75,11 @@ async fn use_documents_on(device: Device) {
     assert_eq!(folders["data"][0]["watched"], json!(false));
     browser.assert_fits_the_screen(&format!("{device:?}")).await;
 
-    press_action(&browser, "forget gate.md").await;
+    browser.press_action("forget gate.md").await;
     browser.shows("ask-title", "Forget gate.md?").await;
     browser.shows("ask-text", "Hob deletes its copy").await;
     browser.click("#ask-no").await;
-    press_action(&browser, "forget gate.md").await;
+    browser.press_action("forget gate.md").await;
     browser.shows("ask-title", "Forget gate.md?").await;
     browser.click("#ask-yes").await;
     browser.until("!document.getElementById('list').innerText.includes('gate.md')").await;
@@ -93,7 +87,7 @@ async fn use_documents_on(device: Device) {
     browser.until("document.getElementById('said').textContent === 'gate.md is forgotten.'").await;
     assert!(!server.library.uploads().join("team/gate.md").exists());
 
-    press_action(&browser, "show team").await;
+    browser.press_action("show team").await;
     browser.shows("forget-collection", "Forget team").await;
     browser.click("#forget-collection").await;
     browser.shows("ask-title", "Forget the collection team?").await;
@@ -153,7 +147,7 @@ async fn a_list_that_arrives_behind_a_question_does_not_take_the_focus() {
         Promise.all(['jobs', 'folders', 'skipped'].map((name) => askServer(`v1/memory/${name}`))).then(() => done());";
     browser.run_async(others).await;
     browser.run("document.querySelector('#list button').focus()").await;
-    press_action(&browser, "forget gate.md").await;
+    browser.press_action("forget gate.md").await;
     browser.shows("ask-title", "Forget gate.md?").await;
     browser.release_answers().await;
     browser.click("#ask-no").await;
@@ -321,12 +315,8 @@ async fn the_page_passes_the_accessibility_check() {
     browser.press(&format!("boiler{ENTER}")).await;
     browser.shows("passages", "boiler").await;
     browser.click("#skipped-title").await;
-    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
-        browser.set_device(device).await;
-        assert_accessible(&browser, &format!("{device:?}")).await;
-        browser.assert_fits_the_screen(&format!("{device:?}")).await;
-    }
-    press_action(&browser, "forget boiler.md").await;
+    assert_accessible_on_all_screens(&browser).await;
+    browser.press_action("forget boiler.md").await;
     browser.shows("ask-title", "Forget boiler.md?").await;
     assert_accessible(&browser, "a question").await;
 }

@@ -18,7 +18,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::axe::assert_accessible;
+use super::axe::{assert_accessible, assert_accessible_on_all_screens};
 use super::chromium::{Browser, Device};
 use crate::admin::embedded_engine::{EngineServer, engine_inside, engine_that_is_away, offered};
 use crate::admin::savings::call;
@@ -112,11 +112,7 @@ async fn three_steps_lead_to_the_first_document_and_then_are_gone() {
     browser.go(&machine.http.url("/")).await;
     browser.shows("first-run", "Get a model").await;
     assert_eq!(done(&browser).await, json!([]));
-    for device in [Device::DESKTOP, Device::DARK, Device::PHONE] {
-        browser.set_device(device).await;
-        assert_accessible(&browser, &format!("first steps, {device:?}")).await;
-        browser.assert_fits_the_screen(&format!("{device:?}")).await;
-    }
+    assert_accessible_on_all_screens(&browser).await;
 
     browser.click("#first-pull").await;
     browser.until("document.querySelectorAll('#first-run .done').length === 1").await;
@@ -198,11 +194,7 @@ async fn without_an_engine_the_first_step_is_to_get_one() {
     browser.go(&server.http.url("/")).await;
     browser.shows("first-run", "Get an engine").await;
     browser.shows("first-engine", "Use the embedded engine").await;
-    for device in [Device::DESKTOP, Device::DARK, Device::PHONE] {
-        browser.set_device(device).await;
-        assert_accessible(&browser, &format!("no engine, {device:?}")).await;
-        browser.assert_fits_the_screen(&format!("{device:?}")).await;
-    }
+    assert_accessible_on_all_screens(&browser).await;
     browser.run(SLOW_LOOK).await;
     browser.until("window.endLook !== undefined").await;
     // The engine starts.

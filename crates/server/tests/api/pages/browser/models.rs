@@ -6,7 +6,7 @@ use hob_keys::KeyRole;
 use hob_testkit::{Hold, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 
-use super::axe::assert_accessible;
+use super::axe::{assert_accessible, assert_accessible_on_all_screens};
 use super::chromium::{Browser, Device};
 use crate::admin::model_files::ModelServer;
 use crate::admin::usage::TeamParts;
@@ -17,20 +17,6 @@ const ENTER: &str = "\u{e007}";
 
 const FIRST_STEPS: &str = "{\"status\":\"pulling manifest\"}\n\
     {\"status\":\"pulling abc\",\"digest\":\"sha256:abc\",\"total\":10000000000,\"completed\":4000000000}\n";
-
-async fn click(browser: &Browser, selector: &str) {
-    browser.run(&format!("document.querySelector({selector:?}).click()")).await;
-}
-
-/// Presses a button of a card, such as `Delete qwen2:0.5b`.
-async fn press_action(browser: &Browser, action: &str) {
-    browser.run(&format!("document.querySelector('[data-action=\"{action}\"]').click()")).await;
-}
-
-async fn assert_nothing_sticks_out(browser: &Browser, device: Device) {
-    let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
-    assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
-}
 
 /// Searches, downloads and deletes a model.
 async fn use_models_on(device: Device) {
@@ -53,25 +39,25 @@ async fn use_models_on(device: Device) {
     browser.run("document.getElementById('query').focus()").await;
     browser.press(&format!("qwen3 tools{ENTER}")).await;
     browser.shows("found", "hf:someone/Tiny-GGUF").await;
-    press_action(&browser, "Download qwen3:8b").await;
+    browser.press_action("Download qwen3:8b").await;
     browser.shows("pull-title", "Downloading qwen3:8b").await;
     browser.shows("pull-text", "pulling abc · 3.7\u{a0}GB of 9.3\u{a0}GB").await;
     assert_eq!(browser.run("return document.getElementById('pull-bar').value").await, json!(0.4));
-    press_action(&browser, "Download hf:someone/Tiny-GGUF").await;
+    browser.press_action("Download hf:someone/Tiny-GGUF").await;
     browser.shows("notice", "Another download is in progress").await;
     hold.release();
     browser.shows("pull-title", "qwen3:8b is downloaded").await;
-    click(&browser, "#pull-close").await;
+    browser.click("#pull-close").await;
     assert_eq!(browser.text("pull-card").await, "");
 
     let deletions = || server.ollama.requests().iter().filter(|one| one.path == "/api/delete").count();
-    press_action(&browser, "Delete qwen2:0.5b").await;
+    browser.press_action("Delete qwen2:0.5b").await;
     browser.shows("ask-title", "Delete qwen2:0.5b?").await;
-    click(&browser, "#ask-no").await;
+    browser.click("#ask-no").await;
     assert_eq!((browser.text("ask").await, deletions()), (String::new(), 0));
-    press_action(&browser, "Delete qwen2:0.5b").await;
+    browser.press_action("Delete qwen2:0.5b").await;
     browser.shows("ask-title", "Delete qwen2:0.5b?").await;
-    click(&browser, "#ask-yes").await;
+    browser.click("#ask-yes").await;
     browser.run_async(
         "const done = arguments[0];
          const look = () => { if (document.getElementById('said').textContent === 'qwen2:0.5b is deleted.') done(); else setTimeout(look, 20); };
@@ -79,7 +65,7 @@ async fn use_models_on(device: Device) {
     )
     .await;
     assert_eq!(deletions(), 1);
-    assert_nothing_sticks_out(&browser, device).await;
+    browser.assert_fits_the_screen(&format!("{device:?}")).await;
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
@@ -125,9 +111,9 @@ async fn a_download_can_be_cancelled_and_one_that_fails_says_why() {
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.http.url("/models")).await;
     browser.shows("found", "qwen3:8b").await;
-    press_action(&browser, "Download qwen3:8b").await;
+    browser.press_action("Download qwen3:8b").await;
     browser.shows("pull-text", "of 9.3\u{a0}GB").await;
-    click(&browser, "#pull-cancel").await;
+    browser.click("#pull-cancel").await;
     browser.shows("pull-title", "The download of qwen3:8b is cancelled").await;
     tokio::time::timeout(WAIT_LIMIT, server.ollama.hung_up(1)).await.expect("the download ends");
 
@@ -137,7 +123,7 @@ async fn a_download_can_be_cancelled_and_one_that_fails_says_why() {
     .await;
     browser.go(&server.http.url("/models")).await;
     browser.shows("found", "qwen3:8b").await;
-    press_action(&browser, "Download qwen3:8b").await;
+    browser.press_action("Download qwen3:8b").await;
     browser.shows("pull-fault", "no such host").await;
     assert!(browser.text("pull-title").await.contains("is not downloaded"));
 }
@@ -155,7 +141,7 @@ async fn a_model_becomes_the_default_in_the_settings() {
     assert!(request.send().await.unwrap().status().is_success());
     browser.reload().await;
     browser.shows("models", "tinyllama:latest").await;
-    press_action(&browser, "Use as default tinyllama:latest").await;
+    browser.press_action("Use as default tinyllama:latest").await;
     browser.shows("notice", "tinyllama:latest is the default model.").await;
     let written = std::fs::read_to_string(server.home.path().join("config.toml")).unwrap();
     assert!(written.contains("default_model = \"tinyllama:latest\""), "{written}");
@@ -229,7 +215,7 @@ async fn the_list_does_not_change_behind_a_question() {
     browser.shows("connection", "connected").await;
     browser.shows("models", "qwen2:0.5b").await;
     browser.run("document.querySelector('[data-action=\"Delete qwen2:0.5b\"]').focus()").await;
-    press_action(&browser, "Delete qwen2:0.5b").await;
+    browser.press_action("Delete qwen2:0.5b").await;
     browser.shows("ask-title", "Delete qwen2:0.5b?").await;
     browser.run("window.card = document.querySelector('#models li')").await;
     browser
@@ -241,7 +227,7 @@ async fn the_list_does_not_change_behind_a_question() {
     assert_eq!(request.send().await.unwrap().status(), 200);
     browser.until("window.changed").await;
     assert_eq!(browser.run("return window.card.isConnected").await, json!(true));
-    click(&browser, "#ask-no").await;
+    browser.click("#ask-no").await;
     browser.shows("models", "tinyllama:latest").await;
     let focused = browser.run("return document.activeElement.dataset.action").await;
     assert_eq!(focused, "Delete qwen2:0.5b");
@@ -327,13 +313,9 @@ async fn the_models_page_passes_the_accessibility_check() {
     let browser = Browser::open(Device::DESKTOP).await;
     browser.go(&server.http.url("/models")).await;
     browser.shows("found", "qwen3:8b").await;
-    press_action(&browser, "Download qwen3:8b").await;
+    browser.press_action("Download qwen3:8b").await;
     browser.shows("pull-text", "of 9.3\u{a0}GB").await;
-    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
-        browser.set_device(device).await;
-        assert_accessible(&browser, &format!("{device:?}")).await;
-        assert_nothing_sticks_out(&browser, device).await;
-    }
-    click(&browser, "#pull-cancel").await;
+    assert_accessible_on_all_screens(&browser).await;
+    browser.click("#pull-cancel").await;
     browser.shows("pull-title", "is cancelled").await;
 }

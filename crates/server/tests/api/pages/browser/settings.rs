@@ -3,7 +3,7 @@
 use hob_keys::KeyRole;
 use serde_json::json;
 
-use super::axe::assert_accessible;
+use super::axe::assert_accessible_on_all_screens;
 use super::chromium::{Browser, Device};
 use crate::admin::settings::{SettingsServer, TEXT};
 
@@ -185,9 +185,5 @@ async fn the_page_passes_the_accessibility_check() {
     let browser = page_at(&server, Device::DESKTOP).await;
     save(&browser, "memory.chunk_size", "large").await;
     browser.shows("fault-memory.chunk_size", "expected").await;
-    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
-        browser.set_device(device).await;
-        assert_accessible(&browser, &format!("{device:?}")).await;
-        browser.assert_fits_the_screen(&format!("{device:?}")).await;
-    }
+    assert_accessible_on_all_screens(&browser).await;
 }

@@ -8,9 +8,8 @@ use hob_keys::KeyRole;
 use hob_testkit::{Outside, ScriptedEngine};
 use serde_json::{Value, json};
 
-use super::axe::assert_accessible;
+use super::axe::{assert_accessible, assert_accessible_on_all_screens};
 use super::chromium::{Browser, Device};
-use super::documents::press_action;
 use crate::admin::tasks::TaskServer;
 use crate::fixtures::{loopback_config, parts};
 use crate::key_fixtures::{create_key, get, key_parts, key_service, post};
@@ -83,17 +82,17 @@ async fn use_tasks_on(device: Device) {
     let id = only_id(&server.http).await;
     browser.until(&format!("document.activeElement.dataset.action === 'title {id}'")).await;
 
-    press_action(&browser, &format!("log {id}")).await;
+    browser.press_action(&format!("log {id}")).await;
     browser.shows(&format!("log-{id}"), "It has not run yet").await;
-    press_action(&browser, &format!("run now {id}")).await;
+    browser.press_action(&format!("run now {id}")).await;
     browser.shows(&format!("log-{id}"), "succeeded").await;
     browser.shows(&format!("log-{id}"), "Hello").await;
     browser.shows(&format!("log-{id}"), "delivered to telegram").await;
     browser.shows(&format!("log-{id}"), "took").await;
-    press_action(&browser, &format!("pause {id}")).await;
+    browser.press_action(&format!("pause {id}")).await;
     browser.shows("list", "paused").await;
     browser.until(&format!("document.activeElement.dataset.action === 'resume {id}'")).await;
-    press_action(&browser, &format!("resume {id}")).await;
+    browser.press_action(&format!("resume {id}")).await;
     browser.until(&format!("document.activeElement.dataset.action === 'pause {id}'")).await;
     // What another caller does is shown without a reload.
     let (status, other) = post(&server.http, "/v1/tasks", "", task("Of another caller.")).await;
@@ -102,7 +101,7 @@ async fn use_tasks_on(device: Device) {
     browser.shows("count", "2 active tasks").await;
     browser.assert_fits_the_screen(&format!("{device:?}")).await;
     for id in [&id, other["id"].as_str().unwrap()] {
-        press_action(&browser, &format!("delete {id}")).await;
+        browser.press_action(&format!("delete {id}")).await;
         browser.shows("ask-title", "Delete the task?").await;
         browser.click("#ask-yes").await;
         browser.until(&format!("document.getElementById('task-{id}') === null")).await;
@@ -146,9 +145,9 @@ async fn a_log_that_comes_late_does_not_hide_a_newer_one() {
     browser.shows("list", "Say hello.").await;
     browser.until("liveStream.isOpen").await;
     browser.hold_answers("GET", &format!("v1/tasks/{id}/logs")).await;
-    press_action(&browser, &format!("log {id}")).await;
+    browser.press_action(&format!("log {id}")).await;
     browser.an_answer_is_held().await;
-    press_action(&browser, &format!("run now {id}")).await;
+    browser.press_action(&format!("run now {id}")).await;
     let log = format!("log-{id}");
     browser.shows(&log, "succeeded").await;
     browser.release_answers().await;
@@ -246,7 +245,7 @@ async fn hostile_prompts_and_answers_are_shown_as_text() {
     browser.go(&server.url("/tasks")).await;
     browser.shows("list", HOSTILE).await;
     browser.until("liveStream.isOpen").await;
-    press_action(&browser, &format!("run now {id}")).await;
+    browser.press_action(&format!("run now {id}")).await;
     browser.shows(&format!("log-{id}"), HOSTILE).await;
     assert_eq!(browser.run("return document.querySelectorAll('main img, main b').length").await, json!(0));
     assert_eq!(browser.run("return document.title").await, json!("Hob: tasks"));
@@ -265,16 +264,12 @@ async fn the_page_passes_the_accessibility_check() {
     browser.go(&server.http.url("/tasks")).await;
     browser.shows("list", "A long prompt").await;
     browser.until("liveStream.isOpen").await;
-    press_action(&browser, &format!("run now {id}")).await;
+    browser.press_action(&format!("run now {id}")).await;
     browser.shows(&format!("log-{id}"), "Hello").await;
     browser.click("#create summary").await;
     browser.until("document.querySelectorAll('#preview li').length === 5").await;
-    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
-        browser.set_device(device).await;
-        assert_accessible(&browser, &format!("{device:?}")).await;
-        browser.assert_fits_the_screen(&format!("{device:?}")).await;
-    }
-    press_action(&browser, &format!("delete {id}")).await;
+    assert_accessible_on_all_screens(&browser).await;
+    browser.press_action(&format!("delete {id}")).await;
     browser.shows("ask-title", "Delete the task?").await;
     assert_accessible(&browser, "a question").await;
 }

@@ -7,8 +7,8 @@ use hob_testkit::ScriptedEngine;
 
 use serde_json::json;
 
-use super::{ESCAPE, ask, ask_and_wait, becomes, click, page_at, press_button, server_for, until};
-use crate::pages::browser::axe::assert_accessible;
+use super::{ESCAPE, ask, ask_and_wait, becomes, page_at, press_button, server_for};
+use crate::pages::browser::axe::{assert_accessible, assert_accessible_on_all_screens};
 use crate::pages::browser::chromium::Device;
 
 #[tokio::test]
@@ -32,26 +32,21 @@ async fn the_page_passes_the_accessibility_check() {
     ask(&browser, "Why? AndAQuestionThatHasNoPlaceToBreakAndAQuestionThatHasNoPlaceToBreakAndAQuestionThatHasNoPlaceToBreak").await;
     becomes(&browser, "cut").await;
     browser.shows("thread", "Cut here: the answer reached its length limit.").await;
-    for device in [Device::DESKTOP, Device::DARK, Device::PHONE, Device { scheme: "dark", ..Device::PHONE }] {
-        browser.set_device(device).await;
-        assert_accessible(&browser, &format!("{device:?}")).await;
-        let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
-        assert_eq!(widths[0], widths[1], "nothing sticks out: {device:?}");
-    }
+    assert_accessible_on_all_screens(&browser).await;
 
-    click(&browser, "#settings-open").await;
+    browser.click("#settings-open").await;
     browser.shows("settings", "System prompt").await;
     assert_accessible(&browser, "the settings on a phone").await;
     press_button(&browser, "#settings", "Done").await;
 
     // On a phone a button opens the list, and Escape closes it.
     let put_away = "getComputedStyle(document.getElementById('side')).visibility === 'hidden'";
-    until(&browser, put_away).await;
-    click(&browser, "#menu").await;
+    browser.until(put_away).await;
+    browser.click("#menu").await;
     browser.shows("list", "Why?").await;
     assert_accessible(&browser, "the list on a phone").await;
     browser.press(ESCAPE).await;
-    until(&browser, put_away).await;
+    browser.until(put_away).await;
     assert_eq!(browser.run("return document.activeElement.id").await, "menu");
 }
 
@@ -60,15 +55,15 @@ async fn hidden_buttons_cannot_be_touched() {
     let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     for question in ["One", "Two"] {
-        click(&browser, "#new").await;
+        browser.click("#new").await;
         ask_and_wait(&browser, question).await;
     }
-    until(&browser, "document.querySelectorAll('#list li').length === 2").await;
+    browser.until("document.querySelectorAll('#list li').length === 2").await;
     let look = "const { opacity, pointerEvents } = getComputedStyle(document.querySelector('#list li:last-child button'));
         return [opacity, pointerEvents]";
     // A tablet: wide, and without a mouse.
     browser.devtools("Emulation.setTouchEmulationEnabled", json!({ "enabled": true })).await;
-    until(&browser, "matchMedia('(hover: none)').matches").await;
+    browser.until("matchMedia('(hover: none)').matches").await;
     assert_eq!(browser.run(look).await, json!(["1", "auto"]));
     assert_accessible(&browser, "on a tablet").await;
 }

@@ -9,11 +9,11 @@ use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 
 use super::{
-    ENTER, ESCAPE, SHIFT, ask, ask_and_wait, becomes, click, count, engine_saying, only_chat, page_at,
-    press_button, script_errors, select, server_for, server_with, settled, state, until, words, write,
+    ENTER, ESCAPE, SHIFT, ask, ask_and_wait, becomes, count, engine_saying, only_chat, page_at, press_button,
+    script_errors, select, server_for, server_with, settled, state, words, write,
 };
 use crate::fixtures::{calculating, parts};
-use crate::pages::browser::axe::assert_accessible;
+use crate::pages::browser::axe::{assert_accessible, assert_accessible_on_all_screens};
 use crate::pages::browser::chromium::{Browser, Device};
 use crate::support::{FINISH, TestServer, WAIT_LIMIT, engine_at, models};
 
@@ -69,7 +69,7 @@ async fn an_answer_streams_in_and_its_markdown_is_rendered() {
     assert_eq!(browser.text("send").await, "Send");
     assert_eq!(browser.text("title").await, "Why is");
     // It is announced once, at the end.
-    until(&browser, "document.getElementById('said').textContent.includes('It is blue.')").await;
+    browser.until("document.getElementById('said').textContent.includes('It is blue.')").await;
 
     let asked = fake.requests().into_iter().rfind(|request| request.method == "POST").unwrap();
     let sent: Value = serde_json::from_slice(&asked.body).unwrap();
@@ -148,7 +148,7 @@ async fn stop_cancels_the_engine_and_keeps_the_partial_answer() {
         }
     };
     tokio::time::timeout(WAIT_LIMIT, asked_again).await.expect("the engine is asked again");
-    click(&browser, "#stop").await;
+    browser.click("#stop").await;
     tokio::time::timeout(WAIT_LIMIT, fake.hung_up(2)).await.expect("the engine's request ends");
     becomes(&browser, "stopped").await;
 }
@@ -271,14 +271,14 @@ async fn an_answer_shows_its_tokens_and_keeps_them() {
     assert!(shown.as_str().unwrap().starts_with("3 tokens read · 2 written"), "{shown}");
     // What it would have cost elsewhere comes with the prices, which only the owner gets.
     let priced = format!("{figures}.includes('saved $') && {figures}");
-    let priced = until(&browser, &priced).await;
+    let priced = browser.until(&priced).await;
     let saved = only_chat(&server).await["data"][0]["answer"].clone();
     assert_eq!(
         (&saved["text"], &saved["model"], &saved["ending"], &saved["usage"]["completion_tokens"]),
         (&json!("Because of *air*."), &json!("m"), &json!("complete"), &json!(2))
     );
     browser.reload().await;
-    until(&browser, &format!("document.querySelector('.figures') && {figures} === {priced}")).await;
+    browser.until(&format!("document.querySelector('.figures') && {figures} === {priced}")).await;
 }
 
 #[tokio::test]
@@ -306,7 +306,7 @@ async fn a_question_without_a_saved_answer_says_so() {
 async fn the_steps_of_an_agent_are_shown() {
     let server = server_with(parts(calculating())).await;
     let browser = page_at(&server, Device::DESKTOP).await;
-    until(&browser, "document.getElementById('agent').options.length > 1").await;
+    browser.until("document.getElementById('agent').options.length > 1").await;
     let offered =
         browser.run("return [...document.getElementById('agent').options].map((one) => one.value)").await;
     let offered: Vec<String> = serde_json::from_value(offered).unwrap();
@@ -323,11 +323,11 @@ async fn the_steps_of_an_agent_are_shown() {
         assert_eq!(shown[index], expected, "{shown}");
     }
     assert!(shown[4].as_str().unwrap().contains("391"), "{shown}");
-    click(&browser, ".steps summary").await;
+    browser.click(".steps summary").await;
     assert_accessible(&browser, "with steps").await;
     // The steps are saved, and the choice of the agent is remembered.
     browser.reload().await;
-    until(&browser, "document.querySelectorAll('.steps li').length === 1").await;
+    browser.until("document.querySelectorAll('.steps li').length === 1").await;
     assert_eq!(browser.run(steps).await, shown);
     browser.go(&server.url("/")).await;
     browser.shows("connection", "ready").await;
@@ -354,11 +354,7 @@ async fn code_is_coloured_and_formulas_are_mathml() {
     assert_eq!(browser.run(formulas).await, json!([["MathML", "msup"], ["MathML", "mfrac"]]));
     let source = browser.run("return document.querySelector('.answer .formula').textContent").await;
     assert_eq!(source, "$\\unknown{x}$");
-    for device in [Device::DESKTOP, Device::DARK, Device::PHONE] {
-        browser.set_device(device).await;
-        assert_accessible(&browser, &format!("code and formulas: {device:?}")).await;
-        browser.assert_fits_the_screen("code and formulas").await;
-    }
+    assert_accessible_on_all_screens(&browser).await;
     assert_eq!(script_errors(&browser).await, Vec::<String>::new());
 }
 
@@ -369,12 +365,12 @@ async fn an_answer_that_is_too_long_to_save_is_saved_in_part_and_says_so() {
     let server = server_for(Arc::new(ScriptedEngine::saying(vec![long].leak()))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     ask_and_wait(&browser, "Tell me everything").await;
-    until(&browser, SAID).await;
+    browser.until(SAID).await;
     let shown = browser.run("return chat.shown.answer.text.length").await;
     assert_eq!(shown, json!(long.len()), "the page has all of it");
     let saved = only_chat(&server).await;
     let answer = &saved["data"][0]["answer"];
     assert_eq!((answer["text"].as_str().unwrap().len(), &answer["ending"]), (1 << 20, &json!("cut")));
     browser.reload().await;
-    until(&browser, SAID).await;
+    browser.until(SAID).await;
 }

@@ -6,8 +6,7 @@ use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 
 use super::{
-    ENTER, ESCAPE, ask_and_wait, click, count, only_chat, page_at, press_button, server_for, settled, until,
-    write,
+    ENTER, ESCAPE, ask_and_wait, count, only_chat, page_at, press_button, server_for, settled, write,
 };
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::{Browser, Device};
@@ -42,7 +41,7 @@ async fn a_dropped_file_is_read_and_goes_to_the_model() {
     browser.shows("tray", "notes.txt").await;
     browser.shows("tray", "Up to 8 files of 20 MB").await;
     browser.shows("hint", "zeros.bin").await;
-    until(&browser, "tray.items.length === 1 && tray.items[0].content !== null").await;
+    browser.until("tray.items.length === 1 && tray.items[0].content !== null").await;
     assert_accessible(&browser, "with a file").await;
     ask_and_wait(&browser, "What does it say?").await;
     assert_eq!(browser.text("tray").await, "");
@@ -56,7 +55,7 @@ async fn a_dropped_file_is_read_and_goes_to_the_model() {
     let saved = &only_chat(&server).await["data"][0]["question"];
     let file = json!({ "name": "notes.txt", "kind": "text", "content": "The answer is 42 <b>." });
     assert_eq!(*saved, json!({ "text": "What does it say?", "attachments": [file] }));
-    click(&browser, ".user .chips button").await;
+    browser.click(".user .chips button").await;
     browser.shows("passage", "The answer is 42 <b>.").await;
 }
 
@@ -73,7 +72,7 @@ async fn a_file_that_cannot_be_read_is_gone_after_an_edit() {
     browser.release_answers().await;
     browser.shows("hint", "zeros.bin").await;
     browser.press(ESCAPE).await;
-    until(&browser, "document.getElementById('editing').hidden").await;
+    browser.until("document.getElementById('editing').hidden").await;
     assert_eq!(count(&browser, "#tray-list li").await, 0);
 }
 
@@ -87,7 +86,7 @@ async fn a_picture_goes_only_to_a_model_that_sees() {
     let server = server_for(crate::support::engine_at(&fake, hob_engines::Style::VLLM)).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     // The page asks for no models any more, which would replace these.
-    until(&browser, "liveStream.isOpen").await;
+    browser.until("liveStream.isOpen").await;
     browser.run_async("watch.look().then(arguments[0])").await;
     let blind = "takeModels([{ id: 'm', default: true, capabilities: { vision: false } }, { id: 'eye', capabilities: { vision: true } }])";
     browser.run(blind).await;

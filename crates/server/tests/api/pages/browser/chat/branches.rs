@@ -6,8 +6,8 @@ use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
 use super::{
-    ENTER, ESCAPE, ask_and_wait, click, count, only_chat, page_at, press_button, script_errors, server_for,
-    settled, until, write,
+    ENTER, ESCAPE, ask_and_wait, count, only_chat, page_at, press_button, script_errors, server_for, settled,
+    write,
 };
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::Device;
@@ -43,7 +43,7 @@ async fn an_edited_question_is_a_branch() {
     assert_accessible(&browser, "with branches").await;
 
     // The other branch is still whole, and the server remembers which one is shown.
-    click(&browser, "[aria-label='Previous branch']").await;
+    browser.click("[aria-label='Previous branch']").await;
     browser.shows("thread", "Go on").await;
     browser.shows("thread", "1 of 2").await;
     assert_eq!(browser.run("return document.activeElement.ariaLabel").await, "Next branch");
@@ -102,7 +102,7 @@ async fn a_question_is_asked_again_of_another_model() {
     settled(&browser).await;
     assert_eq!(engine.requests()[1].model, "large");
     let by = "document.querySelector('.message:last-child .model').textContent";
-    until(&browser, &format!("{by} === 'large'")).await;
+    browser.until(&format!("{by} === 'large'")).await;
     // The model of the conversation stays.
     assert_eq!(browser.run("return document.getElementById('model').value").await, "default");
 }
@@ -121,11 +121,11 @@ async fn answers_are_copied_and_the_shown_branch_is_exported() {
              HTMLAnchorElement.prototype.click = function () { taken.push(this.download); };",
         )
         .await;
-    click(&browser, ".code button").await;
+    browser.click(".code button").await;
     browser.shows("thread", "Copied").await;
     press_button(&browser, ".message:last-child .actions", "Copy").await;
-    click(&browser, "#export").await;
-    let taken = until(&browser, "taken.length === 4 && taken").await;
+    browser.click("#export").await;
+    let taken = browser.until("taken.length === 4 && taken").await;
     let answer = "Because:\n\n```sh\nls -l\n```\n";
     let file =
         format!("# Why is the sky blue?\n\n## You\n\nWhy is the sky blue?\n\n## Hob (m)\n\n{answer}\n");

@@ -32,8 +32,7 @@ async fn two_models_are_compared_and_one_continues() {
     assert_eq!(browser.run(places).await, json!([true, false]), "side by side");
     browser.set_device(Device::PHONE).await;
     assert_eq!(browser.run(places).await, json!([false, true]), "one below the other");
-    let widths = browser.run("return [document.documentElement.scrollWidth, innerWidth]").await;
-    assert_eq!(widths[0], widths[1]);
+    browser.assert_fits_the_screen("two answers").await;
     browser.set_device(Device::DESKTOP).await;
 
     ask(&browser, "Go on").await;

@@ -9,8 +9,8 @@ use hob_testkit::{FakeServer, Hold, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 
 use super::{
-    ask, ask_and_wait, becomes, choose_in_list, click, count, get, only_chat, page_at, script_errors,
-    server_for, until, words,
+    ask, ask_and_wait, becomes, choose_in_list, count, get, only_chat, page_at, script_errors, server_for,
+    words,
 };
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::{Browser, Device};
@@ -44,32 +44,32 @@ async fn conversations_survive_a_reload_and_can_be_deleted() {
     browser.reload().await;
     browser.shows("list", "Why is the sky blue?").await;
     browser.shows("thread", "And the sea?").await;
-    until(&browser, "document.querySelectorAll('.answer em').length === 2").await;
+    browser.until("document.querySelectorAll('.answer em').length === 2").await;
 
-    click(&browser, "#new").await;
+    browser.click("#new").await;
     browser.shows("empty", "What is on your mind?").await;
     ask_and_wait(&browser, "Something else").await;
-    until(&browser, "document.querySelectorAll('#list li').length === 2").await;
+    browser.until("document.querySelectorAll('#list li').length === 2").await;
 
     // Deletes the older one, restores it, and opens it again.
     choose_in_list(&browser, "li:last-child", "Delete").await;
     browser.shows("undo", "Deleted: Why is the sky blue?").await;
     assert_eq!(count(&browser, "#list li").await, 1);
-    click(&browser, "#undo-button").await;
+    browser.click("#undo-button").await;
     browser.shows("thread", "And the sea?").await;
     assert_eq!(count(&browser, "#list li").await, 2);
     // A page that is closed deletes at once.
     choose_in_list(&browser, "li:last-child", "Delete").await;
     browser.reload().await;
     browser.shows("list", "Something else").await;
-    until(&browser, "document.querySelectorAll('#list li').length === 1").await;
+    browser.until("document.querySelectorAll('#list li').length === 1").await;
     assert_eq!(only_chat(&server).await["title"], "Something else");
     // So does the next question.
     choose_in_list(&browser, "li", "Delete").await;
     ask_and_wait(&browser, "The last one").await;
     assert_eq!(browser.text("undo").await, "");
-    until(&browser, "document.querySelector('#list a span')?.textContent === 'The last one'").await;
-    until(&browser, "document.querySelectorAll('#list li').length === 1").await;
+    browser.until("document.querySelector('#list a span')?.textContent === 'The last one'").await;
+    browser.until("document.querySelectorAll('#list li').length === 1").await;
     assert_eq!(only_chat(&server).await["title"], "The last one");
     assert_eq!(script_errors(&browser).await, Vec::<String>::new());
 }
@@ -80,15 +80,15 @@ async fn the_conversation_that_is_chosen_last_is_shown() {
     let browser = page_at(&server, Device::DESKTOP).await;
     ask_and_wait(&browser, "First").await;
     let first = only_chat(&server).await["id"].as_str().unwrap().to_owned();
-    click(&browser, "#new").await;
+    browser.click("#new").await;
     ask_and_wait(&browser, "Second").await;
-    until(&browser, "document.querySelectorAll('#list li').length === 2").await;
+    browser.until("document.querySelectorAll('#list li').length === 2").await;
     browser.hold_answers("GET", &format!("v1/chats/{first}")).await;
-    click(&browser, &format!("#list a[href='#{first}']")).await;
+    browser.click(&format!("#list a[href='#{first}']")).await;
     browser.an_answer_is_held().await;
     // Back to the one that is shown.
-    click(&browser, "#list a[aria-current=page]").await;
-    until(&browser, "location.hash === `#${chat.id}`").await;
+    browser.click("#list a[aria-current=page]").await;
+    browser.until("location.hash === `#${chat.id}`").await;
     browser.release_answers().await;
     assert_eq!(browser.text("title").await, "Second");
     browser.shows("thread", "Second").await;
@@ -181,7 +181,7 @@ async fn tabs_agree_on(device: Device) {
     browser.turn_to(first).await;
     browser.bring_to_front().await;
     browser.shows("empty", "What is on your mind?").await;
-    until(&browser, "document.querySelectorAll('#list li').length === 0").await;
+    browser.until("document.querySelectorAll('#list li').length === 0").await;
     assert_eq!(get(&server, "/v1/chats").await["data"], json!([]));
 }
 
@@ -227,16 +227,16 @@ async fn a_turn_that_is_added_while_a_conversation_opens_is_shown() {
     let chat = post("/v1/chats", json!({ "title": "The sky" })).await;
     let id = chat["id"].as_str().unwrap();
     let browser = page_at(&server, Device::DESKTOP).await;
-    until(&browser, "liveStream.isOpen").await;
+    browser.until("liveStream.isOpen").await;
     browser.shows("list", "The sky").await;
     browser.hold_answers("GET", &format!("v1/chats/{id}")).await;
-    click(&browser, &format!("#list a[href='#{id}']")).await;
+    browser.click(&format!("#list a[href='#{id}']")).await;
     browser.an_answer_is_held().await;
     let lists = browser.run("return listed.turn").await;
     let question = json!({ "parent": null, "question": { "text": "Why is it blue?", "attachments": [] } });
     post(&format!("/v1/chats/{id}/turns"), question).await;
     // The list is loaded again, so the page knows of the change. It looks at the conversation that it shows, which is still another one.
-    until(&browser, &format!("listed.turn > {lists}")).await;
+    browser.until(&format!("listed.turn > {lists}")).await;
     browser.run_async("setTimeout(arguments[0], 3 * REFRESH_MS)").await;
     browser.release_answers().await;
     browser.shows("thread", "Why is it blue?").await;
@@ -271,7 +271,7 @@ async fn an_answer_that_could_not_be_saved_is_saved_later() {
     ask_and_wait(&browser, "What colour?").await;
     browser.shows("thread", "This answer is not saved: The disk is full. The page tries again.").await;
     browser.run("window.isFull = false").await;
-    until(&browser, "unsaved.size === 0").await;
+    browser.until("unsaved.size === 0").await;
     assert_eq!(only_chat(&server).await["data"][0]["answer"]["text"], "It is blue.");
-    until(&browser, "!document.getElementById('thread').textContent.includes('not saved')").await;
+    browser.until("!document.getElementById('thread').textContent.includes('not saved')").await;
 }

@@ -10,7 +10,7 @@ use hob_testkit::ScriptedEngine;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{ESCAPE, ask_and_wait, click, count, only_chat, page_at, saving_chats, until};
+use super::{ESCAPE, ask_and_wait, count, only_chat, page_at, saving_chats};
 use crate::fixtures::loopback_config;
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::Device;
@@ -44,8 +44,8 @@ async fn an_answer_names_the_passages_it_is_based_on() {
     assert_eq!(browser.run("return document.getElementById('documents').checked").await, true);
     ask_and_wait(&browser, "What is the code of the garden gate?").await;
     let chip = "document.querySelector('.sources button')?.textContent";
-    assert_eq!(until(&browser, chip).await, "1 gate.txt");
-    click(&browser, ".sources button").await;
+    assert_eq!(browser.until(chip).await, "1 gate.txt");
+    browser.click(".sources button").await;
     browser.shows("passage", "The code of the garden gate is 4711 <b>.").await;
     assert_accessible(&browser, "with a passage").await;
     browser.press(ESCAPE).await;
@@ -55,7 +55,7 @@ async fn an_answer_names_the_passages_it_is_based_on() {
     assert!(got.messages.iter().any(|message| message.content.text().contains("4711")), "{got:?}");
 
     // The switch is saved with the conversation.
-    click(&browser, "#documents").await;
+    browser.click("#documents").await;
     ask_and_wait(&browser, "And without the documents?").await;
     assert_eq!(count(&browser, ".message:last-child .sources li").await, 0);
     assert_eq!(only_chat(&server).await["settings"]["documents"], json!(false));

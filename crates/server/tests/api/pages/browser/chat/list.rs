@@ -8,7 +8,7 @@ use hob_conversations::{NewChat, ResponseOwner, SavedSettings};
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
-use super::{ENTER, choose_in_list, click, count, page_at, saving_chats, server_for, until};
+use super::{ENTER, choose_in_list, count, page_at, saving_chats, server_for};
 use crate::fixtures::loopback_config;
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::{Browser, Device};
@@ -38,13 +38,13 @@ async fn conversations_are_searched_renamed_and_pinned() {
     let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     create_chats(&server, ["Beans", "Sky", "Birthday"].map(str::to_owned)).await;
     let browser = page_at(&server, Device::DESKTOP).await;
-    until(&browser, &are(&["Birthday", "Sky", "Beans"])).await;
+    browser.until(&are(&["Birthday", "Sky", "Beans"])).await;
 
-    click(&browser, "#list li:last-child button").await;
+    browser.click("#list li:last-child button").await;
     assert_accessible(&browser, "with the menu").await;
     assert_eq!(browser.run("return document.activeElement.textContent").await, "Pin");
     browser.press(ENTER).await;
-    until(&browser, &are(&["Beans", "Birthday", "Sky"])).await;
+    browser.until(&are(&["Beans", "Birthday", "Sky"])).await;
     browser.shows("list", "Pinned").await;
 
     choose_in_list(&browser, "li:last-child", "Rename").await;
@@ -57,7 +57,7 @@ async fn conversations_are_searched_renamed_and_pinned() {
 
     browser.run("document.getElementById('search').focus()").await;
     browser.press("blue").await;
-    until(&browser, &are(&["Why it is blue"])).await;
+    browser.until(&are(&["Why it is blue"])).await;
     browser.press("berry").await;
     browser.shows("list-note", "No conversation contains \"blueberry\".").await;
     assert_eq!(count(&browser, "#list li").await, 0);
@@ -71,7 +71,7 @@ async fn a_long_list_is_loaded_while_the_reader_scrolls() {
     browser.shows("list", "Chat 119").await;
     let scroll = "const list = document.getElementById('list-scroll'); list.scrollTop = list.scrollHeight";
     // Each step loads a page, and the last row is that of the oldest conversation.
-    until(&browser, &format!("({{ it() {{ {scroll}; return document.getElementById('list').innerText.includes('Chat 0\\n'); }} }}).it()")).await;
+    browser.until(&format!("({{ it() {{ {scroll}; return document.getElementById('list').innerText.includes('Chat 0\\n'); }} }}).it()")).await;
     assert_eq!(browser.run("return listed.items.length").await, 120);
     let shown = titles(&browser).await;
     assert!(shown.as_array().unwrap().len() < 60, "only what is visible has nodes: {shown}");
@@ -84,7 +84,7 @@ async fn a_list_of_ten_thousand_conversations_has_few_nodes() {
     let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     // A stream that opens later would load the list again.
-    until(&browser, "liveStream.isOpen").await;
+    browser.until("liveStream.isOpen").await;
     let measure = "const done = arguments[0];
         // A list that is under way does not count.
         clearTimeout(refreshTimer);
@@ -128,9 +128,9 @@ async fn ten_thousand_saved_conversations_are_listed_by_pages_and_found_by_words
     browser.shows("list", "Chat 9999 of many").await;
     let scroll = "({ it() { const list = document.getElementById('list-scroll'); list.scrollTop = list.scrollHeight; \
         return listed.items.length >= 300; } }).it()";
-    until(&browser, scroll).await;
+    browser.until(scroll).await;
     assert!(titles(&browser).await.as_array().unwrap().len() < 100, "only what is visible has nodes");
     browser.run("document.getElementById('search').focus()").await;
     browser.press("1234").await;
-    until(&browser, &are(&["Chat 1234 of many"])).await;
+    browser.until(&are(&["Chat 1234 of many"])).await;
 }

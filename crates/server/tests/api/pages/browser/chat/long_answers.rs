@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hob_testkit::ScriptedEngine;
 use serde_json::{Value, json};
 
-use super::{ask, page_at, server_for, settled, until};
+use super::{ask, page_at, server_for, settled};
 use crate::pages::browser::chromium::Device;
 
 /// Texts of one long block each, and the selector of its parts.
@@ -183,7 +183,7 @@ async fn the_page_stays_responsive_during_an_answer_of_fifty_thousand_tokens() {
     ask(&browser, "Tell me everything").await;
     // The next question can be written meanwhile.
     browser.press("Thanks").await;
-    until(&browser, "document.getElementById('question').value === 'Thanks'").await;
+    browser.until("document.getElementById('question').value === 'Thanks'").await;
     settled(&browser).await;
     let seen = browser
         .run("watched.ended = performance.now(); return [watched.turns, watched.busy / (watched.ended - watched.began)]")

@@ -94,10 +94,6 @@ async fn ask(browser: &Browser, question: &str) {
     write(browser, &format!("{question}{ENTER}")).await;
 }
 
-async fn click(browser: &Browser, selector: &str) {
-    browser.run(&format!("document.querySelector({selector:?}).click()")).await;
-}
-
 /// Clicks the visible button with this label, the last one if there are several.
 async fn press_button(browser: &Browser, within: &str, label: &str) {
     let press = "const within = [...document.querySelectorAll({within} + ' button')];
@@ -112,8 +108,8 @@ async fn press_button(browser: &Browser, within: &str, label: &str) {
 async fn choose_in_list(browser: &Browser, row: &str, label: &str) {
     let button = format!("#list {row} button");
     // The list is loaded beside the conversation.
-    until(browser, &format!("document.querySelector({button:?}) !== null")).await;
-    click(browser, &button).await;
+    browser.until(&format!("document.querySelector({button:?}) !== null")).await;
+    browser.click(&button).await;
     press_button(browser, "#choices-menu", label).await;
 }
 
@@ -138,7 +134,7 @@ async fn ask_and_wait(browser: &Browser, question: &str) {
 async fn settled(browser: &Browser) {
     let ended = "runs.size === 0 && document.querySelector('.message[data-state]') !== null && \
         [...document.querySelectorAll('.message[data-state]')].every((one) => one.ariaBusy === 'false')";
-    until(browser, ended).await;
+    browser.until(ended).await;
     browser.run_async("chat.queue.then(arguments[0])").await;
 }
 
@@ -151,16 +147,8 @@ async fn state(browser: &Browser) -> Value {
     browser.run("return document.querySelector('.message:last-child').dataset.state").await
 }
 
-/// Waits until a condition of the page holds, and returns its value.
-async fn until(browser: &Browser, condition: &str) -> Value {
-    let wait = "const done = arguments[0];
-        const look = () => { const found = {condition}; if (found) done(found); else setTimeout(look, 5); };
-        look();";
-    browser.run_async(&wait.replace("{condition}", condition)).await
-}
-
 /// Waits until the last answer has this state and is rendered.
 async fn becomes(browser: &Browser, state: &str) {
     let selector = format!(".message:last-child[data-state={state}][aria-busy=false]");
-    until(browser, &format!("document.querySelector({selector:?}) !== null")).await;
+    browser.until(&format!("document.querySelector({selector:?}) !== null")).await;
 }

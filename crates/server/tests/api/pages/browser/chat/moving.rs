@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
-use super::{click, only_chat, page_at, server_for, until};
+use super::{only_chat, page_at, server_for};
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::Device;
 
@@ -27,7 +27,7 @@ async fn conversations_of_the_browser_are_moved_to_the_server_once() {
     browser.reload().await;
     browser.shows("move", "Move 1 conversation of this browser to the server").await;
     assert_accessible(&browser, "with conversations to move").await;
-    click(&browser, "#move-button").await;
+    browser.click("#move-button").await;
     browser.shows("hint", "1 conversation moved to the server.").await;
     assert_eq!(browser.text("move").await, "");
     browser.shows("list", "Why is the sky blue?").await;
@@ -45,7 +45,7 @@ async fn conversations_of_the_browser_are_moved_to_the_server_once() {
         json!(["And the sea?", "It mir", "failed"]),
     ];
     assert_eq!(turns, expected);
-    click(&browser, "#list a").await;
-    until(&browser, "document.querySelectorAll('.message').length === 4").await;
+    browser.click("#list a").await;
+    browser.until("document.querySelectorAll('.message').length === 4").await;
     browser.shows("thread", "The page was closed before the answer ended.").await;
 }

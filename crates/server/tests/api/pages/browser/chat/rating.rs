@@ -13,8 +13,8 @@ use hob_testkit::{Reply, ScriptedEngine};
 use serde_json::json;
 
 use super::{
-    ask, ask_and_wait, becomes, click, count, engine_saying, page_at, saving_chats, script_errors, select,
-    server_for, until, words,
+    ask, ask_and_wait, becomes, count, engine_saying, page_at, saving_chats, script_errors, select,
+    server_for, words,
 };
 use crate::fixtures::{loopback_config, parts, reached_from_network};
 use crate::pages::browser::axe::assert_accessible;
@@ -38,12 +38,12 @@ async fn a_button_rates_an_answer_and_the_router_learns_from_it() {
     ask_and_wait(&browser, "Hello").await;
     assert_eq!(count(&browser, ".rating [aria-pressed=true]").await, 0);
 
-    click(&browser, ".rating [value=good]").await;
-    until(&browser, &pressed("good")).await;
+    browser.click(".rating [value=good]").await;
+    browser.until(&pressed("good")).await;
     assert_eq!(browser.run("return document.getElementById('said').textContent").await, "Rated good.");
     // A second rating replaces the first.
-    click(&browser, ".rating [value=bad]").await;
-    until(&browser, &pressed("bad")).await;
+    browser.click(".rating [value=bad]").await;
+    browser.until(&pressed("bad")).await;
     assert_eq!(count(&browser, ".rating [aria-pressed=true]").await, 1);
     assert_accessible(&browser, "rated").await;
     let ratings = service.find().unwrap().unwrap().ratings().unwrap();
@@ -51,9 +51,9 @@ async fn a_button_rates_an_answer_and_the_router_learns_from_it() {
 
     // This browser remembers the rating.
     browser.reload().await;
-    until(&browser, &pressed("bad")).await;
-    click(&browser, ".rating [value=good]").await;
-    until(&browser, &pressed("good")).await;
+    browser.until(&pressed("bad")).await;
+    browser.click(".rating [value=good]").await;
+    browser.until(&pressed("good")).await;
     assert_eq!(script_errors(&browser).await, Vec::<String>::new());
 }
 
@@ -64,7 +64,7 @@ async fn a_refused_rating_is_not_shown_as_given() {
     let browser = page_at(&server, Device::DESKTOP).await;
     ask(&browser, "Hello").await;
     becomes(&browser, "complete").await;
-    click(&browser, ".rating [value=good]").await;
+    browser.click(".rating [value=good]").await;
     browser.shows("hint", "there is no answer").await;
     assert_eq!(count(&browser, ".rating [aria-pressed=true]").await, json!(0));
 }

@@ -8,7 +8,7 @@ use hob_engines::Style;
 use hob_testkit::{FakeServer, Reply, ScriptedEngine};
 use serde_json::{Value, json};
 
-use super::{ENTER, ask, ask_and_wait, becomes, page_at, press_button, server_for, until};
+use super::{ENTER, ask, ask_and_wait, becomes, page_at, press_button, server_for};
 use crate::fixtures::loopback_config;
 use crate::pages::browser::axe::assert_accessible;
 use crate::pages::browser::chromium::{Browser, Device};
@@ -64,7 +64,7 @@ async fn a_new_model_is_offered_without_a_reload() {
     let offered = |model: &str| {
         format!("[...document.getElementById('model').options].some((one) => one.value === {model:?})")
     };
-    until(&browser, &offered("m0")).await;
+    browser.until(&offered("m0")).await;
     // The events of returning to the tab and of opening the list. Repeated, because
     // the server asks its engine at most once a second.
     for (model, event) in [
@@ -73,7 +73,7 @@ async fn a_new_model_is_offered_without_a_reload() {
     ] {
         known.fetch_add(1, Ordering::Relaxed);
         browser.run(&format!("window.telling = setInterval(() => {{ {event} }}, 500)")).await;
-        until(&browser, &offered(model)).await;
+        browser.until(&offered(model)).await;
         browser.run("clearInterval(window.telling)").await;
     }
 }
@@ -97,7 +97,7 @@ async fn a_list_of_models_that_comes_late_does_not_hide_a_new_model() {
     // Repeated, because the server asks its engine at most once a second.
     browser.run("window.telling = setInterval(() => watch.lookAnew(), 500)").await;
     let offered = "[...document.getElementById('model').options].some((one) => one.value === 'm1')";
-    until(&browser, offered).await;
+    browser.until(offered).await;
     browser.run("clearInterval(window.telling)").await;
     browser.release_answers().await;
     assert_eq!(browser.run(&format!("return {offered}")).await, json!(true));
@@ -112,12 +112,12 @@ async fn a_page_without_the_key_does_not_repeat_requests() {
     browser.go(&recording.http.url("/")).await;
     browser.shows("connection", "locked").await;
     // The browser lists a request shortly after its answer was read.
-    until(
-        &browser,
-        "['/pages/live', '/health', '/v1/models'].every((path) => \
+    browser
+        .until(
+            "['/pages/live', '/health', '/v1/models'].every((path) => \
             performance.getEntriesByType('resource').some(({ name }) => name.endsWith(path)))",
-    )
-    .await;
+        )
+        .await;
     let asked =
         "return performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname).sort()";
     let before = browser.run(asked).await;
@@ -176,7 +176,7 @@ async fn a_link_brings_its_key_along_and_the_address_bar_does_not_keep_it() {
     assert_eq!(browser.run(state).await, json!([1, "s3cret"]));
     // Another link does not replace the key of the tab.
     browser.go(&recording.http.url("/#key=other")).await;
-    until(&browser, "location.hash === ''").await;
+    browser.until("location.hash === ''").await;
     assert_eq!(browser.run(state).await, json!([1, "s3cret"]));
     ask(&browser, "Hello?").await;
     becomes(&browser, "complete").await;
@@ -196,7 +196,7 @@ async fn a_link_with_a_key_needs_consent_where_none_is_needed() {
              location.hash = 'key=other'"
         );
         browser.run(&follow).await;
-        let asked = until(&browser, "location.hash === '' && window.asked").await;
+        let asked = browser.until("location.hash === '' && window.asked").await;
         assert!(asked.as_str().unwrap().contains("belong to the account of that key"), "{asked}");
         assert_eq!(browser.run("return sessionStorage.getItem('hob-api-key')").await, kept);
     }

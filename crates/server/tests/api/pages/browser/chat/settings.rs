@@ -7,8 +7,7 @@ use hob_testkit::ScriptedEngine;
 use serde_json::json;
 
 use super::{
-    ENTER, ask, ask_and_wait, click, get, only_chat, page_at, press_button, select, server_for, server_with,
-    settled, until,
+    ENTER, ask, ask_and_wait, get, only_chat, page_at, press_button, select, server_for, server_with, settled,
 };
 use crate::fixtures::{calculating, offered, parts};
 use crate::pages::browser::axe::assert_accessible;
@@ -26,7 +25,7 @@ async fn settings_apply_to_the_conversation_and_are_saved_with_it() {
     let engine = Arc::new(ScriptedEngine::saying(&["hi"]));
     let server = server_for(Arc::clone(&engine) as _).await;
     let browser = page_at(&server, Device::DESKTOP).await;
-    click(&browser, "#settings-open").await;
+    browser.click("#settings-open").await;
     fill(&browser, "system", "Be brief.").await;
     fill(&browser, "temperature", "3").await;
     browser.shows("settings-fault", "from 0 to 2").await;
@@ -49,7 +48,7 @@ async fn settings_apply_to_the_conversation_and_are_saved_with_it() {
     browser.shows("thread", "Hello").await;
     assert_eq!(browser.run("return document.getElementById('system').value").await, "Be brief.");
     // Another conversation begins without them.
-    click(&browser, "#new").await;
+    browser.click("#new").await;
     assert_eq!(browser.run("return document.getElementById('system').value").await, "");
 }
 
@@ -114,7 +113,7 @@ async fn a_list_of_assistants_that_comes_late_does_not_hide_a_new_one() {
 async fn a_wrong_number_stays_until_the_settings_are_closed() {
     let server = server_for(Arc::new(ScriptedEngine::saying(&["hi"]))).await;
     let browser = page_at(&server, Device::DESKTOP).await;
-    click(&browser, "#settings-open").await;
+    browser.click("#settings-open").await;
     fill(&browser, "temperature", "3").await;
     browser.shows("settings-fault", "from 0 to 2").await;
     // Something else on the page changes.
@@ -122,11 +121,11 @@ async fn a_wrong_number_stays_until_the_settings_are_closed() {
     let temperature = "return document.getElementById('temperature').value";
     assert_eq!(browser.run(temperature).await, "3");
     browser.run("document.getElementById('settings').close()").await;
-    until(&browser, "document.getElementById('settings-fault').textContent === ''").await;
-    click(&browser, "#settings-open").await;
+    browser.until("document.getElementById('settings-fault').textContent === ''").await;
+    browser.click("#settings-open").await;
     assert_eq!(browser.run(temperature).await, "");
     press_button(&browser, "#settings", "Done").await;
-    until(&browser, "!document.getElementById('settings').open").await;
+    browser.until("!document.getElementById('settings').open").await;
 }
 
 #[tokio::test]
@@ -135,20 +134,20 @@ async fn assistants_are_saved_chosen_renamed_and_deleted() {
     let server = server_for(Arc::clone(&engine) as _).await;
     let browser = page_at(&server, Device::DESKTOP).await;
     select(&browser, "model", "large").await;
-    click(&browser, "#settings-open").await;
+    browser.click("#settings-open").await;
     fill(&browser, "system", "Answer in Latin.").await;
     browser.shows("settings", "Assistant").await;
     press_button(&browser, "#settings", "Save as new…").await;
     browser.press(&format!("Cicero{ENTER}")).await;
     let chosen = "document.getElementById('assistant').selectedOptions[0]?.text";
-    until(&browser, &format!("{chosen} === 'Cicero'")).await;
+    browser.until(&format!("{chosen} === 'Cicero'")).await;
     assert_accessible(&browser, "with an assistant").await;
     press_button(&browser, "#settings", "Done").await;
 
     // In another conversation.
-    click(&browser, "#new").await;
+    browser.click("#new").await;
     select(&browser, "model", "small").await;
-    click(&browser, "#settings-open").await;
+    browser.click("#settings-open").await;
     let id = get(&server, "/v1/saved-assistants").await["data"][0]["id"].as_str().unwrap().to_owned();
     select(&browser, "assistant", &id).await;
     press_button(&browser, "#settings", "Done").await;
@@ -159,15 +158,15 @@ async fn assistants_are_saved_chosen_renamed_and_deleted() {
         ("large", "Answer in Latin.".to_owned())
     );
 
-    click(&browser, "#settings-open").await;
+    browser.click("#settings-open").await;
     press_button(&browser, "#settings", "Rename…").await;
     browser.run("document.getElementById('ask-input').value = ''").await;
     browser.press(&format!("Tacitus{ENTER}")).await;
-    until(&browser, &format!("{chosen} === 'Tacitus'")).await;
+    browser.until(&format!("{chosen} === 'Tacitus'")).await;
     press_button(&browser, "#settings", "Delete…").await;
     browser.shows("ask", "Delete Tacitus?").await;
-    click(&browser, "#ask-yes").await;
-    until(&browser, &format!("{chosen} === 'None'")).await;
+    browser.click("#ask-yes").await;
+    browser.until(&format!("{chosen} === 'None'")).await;
     assert_eq!(get(&server, "/v1/saved-assistants").await["data"], json!([]));
 }
 
@@ -175,7 +174,7 @@ async fn assistants_are_saved_chosen_renamed_and_deleted() {
 async fn a_list_of_agents_that_has_not_changed_is_not_rebuilt() {
     let server = server_with(parts(calculating())).await;
     let browser = page_at(&server, Device::DESKTOP).await;
-    until(&browser, "document.getElementById('agent').options.length > 1").await;
+    browser.until("document.getElementById('agent').options.length > 1").await;
     browser.run("window.option = document.getElementById('agent').options[1]").await;
     browser.run_async("lookForAgents().then(arguments[0])").await;
     assert_eq!(browser.run("return window.option.isConnected").await, true);
@@ -186,19 +185,19 @@ async fn an_assistant_has_a_choice_of_tools() {
     let engine = calculating();
     let server = server_with(parts(Arc::clone(&engine) as _)).await;
     let browser = page_at(&server, Device::DESKTOP).await;
-    until(&browser, "document.getElementById('agent').options.length > 1").await;
-    click(&browser, "#settings-open").await;
+    browser.until("document.getElementById('agent').options.length > 1").await;
+    browser.click("#settings-open").await;
     assert_eq!(browser.text("tools-field").await, "", "without an agent there are no tools");
     select(&browser, "agent", "orchestrator").await;
     browser.shows("tools-field", "All tools").await;
-    click(&browser, "#all-tools").await;
+    browser.click("#all-tools").await;
     browser.shows("tools-list", "file_read").await;
-    click(&browser, "#tools-list input[value=file_read]").await;
+    browser.click("#tools-list input[value=file_read]").await;
     assert_accessible(&browser, "with a choice of tools").await;
     press_button(&browser, "#settings", "Save as new…").await;
     browser.press(&format!("Calculator{ENTER}")).await;
     let chosen = "document.getElementById('assistant').selectedOptions[0]?.text";
-    until(&browser, &format!("{chosen} === 'Calculator'")).await;
+    browser.until(&format!("{chosen} === 'Calculator'")).await;
     press_button(&browser, "#settings", "Done").await;
     ask_and_wait(&browser, "What is 17 times 23?").await;
     assert_eq!(offered(&engine.requests()[0]), ["calculator"]);
