@@ -31,8 +31,8 @@ cmd_soak() {
     install_missing list_needs_of_building
     ensure_rust
     cd "$root"
-    step 'building hob (measure)' cargo build --profile measure -p hob --bin hob
-    step 'building the load (measure)' cargo build --profile measure -p hob-testkit --example soak
+    # Both at once: each alone needs other features of some libraries, which would be compiled twice.
+    step 'building hob and the load (measure)' cargo build --profile measure -p hob -p hob-testkit --bin hob --example soak
     step "the soak of $minutes minutes" "$CARGO_TARGET_DIR/measure/examples/soak" --hob "$CARGO_TARGET_DIR/measure/hob" \
         --minutes "$minutes" --out "$reliability"
 }

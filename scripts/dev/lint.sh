@@ -29,20 +29,19 @@ lint() {
     step 'scripts' check_scripts
     step 'licences, sources and vulnerabilities of libraries' check_libraries
     step 'building the tests with clippy' cargo test --workspace --no-run
-    # Unquoted on purpose: these are several words.
-    # shellcheck disable=SC2086
-    step 'clippy without default features' cargo build $as_for_tests --no-default-features
-    step 'documentation' check_documentation
+    step 'documentation, and clippy without default features' check_documentation_and_features
 }
 
-# Runs the examples in the documentation of all libraries, and writes their pages, one library for each core at a time.
-check_documentation() {
+# Runs the examples in the documentation of all libraries, and writes their pages, one library for each core at a time. Meanwhile it
+# builds Hob without default features, in which one crate after the other waits for the one before.
+check_documentation_and_features() {
     local status=0
     HOB_PAGE_SCRIPTS=$(mktemp -d)
     export HOB_PAGE_SCRIPTS
     RUSTDOC=$root/tests/documentation/rustdoc RUSTDOCFLAGS='-D warnings' cargo test --workspace --doc --quiet || status=$?
+    printf '%s\n' "cargo build $as_for_tests --no-default-features" >"$HOB_PAGE_SCRIPTS/0-features.sh"
     # A library that failed its examples has no script.
-    find "$HOB_PAGE_SCRIPTS" -name '*.sh' -print0 | xargs -0 -n 1 -P "$(getconf _NPROCESSORS_ONLN)" bash || status=$?
+    printf '%s\0' "$HOB_PAGE_SCRIPTS"/*.sh | xargs -0 -n 1 -P "$(($(getconf _NPROCESSORS_ONLN) + 1))" bash || status=$?
     rm -rf "$HOB_PAGE_SCRIPTS"
     return "$status"
 }
