@@ -44,7 +44,8 @@ mod tests {
     use std::borrow::Cow;
     use std::sync::Arc;
 
-    use hob_core::{CallerRole, CollectionName, KeyGrant};
+    use hob_core::{CollectionName, KeyGrant};
+    use hob_testkit::member_grant;
 
     use super::*;
 
@@ -100,18 +101,7 @@ mod tests {
     fn a_key_gets_no_other_collections_than_it_names() {
         let [team, house] =
             ["team", "house"].map(|name| CollectionSet::of(CollectionName::parse(name).unwrap()));
-        let key = Arc::new(KeyGrant {
-            name: "ana".into(),
-            rule: None,
-            role: CallerRole::Member,
-            models: None,
-            engines: None,
-            cloud: false,
-            reach: Reach::Pure,
-            tools: None,
-            memory: team.clone(),
-            spending: None,
-        });
+        let key = Arc::new(KeyGrant { memory: team.clone(), ..member_grant("ana") });
         for (memory, expected) in [
             (MemoryUse::Allowed, &team),
             (MemoryUse::Wanted(CollectionSet::All), &team),

@@ -3,11 +3,10 @@ use std::future::ready;
 use futures::StreamExt;
 use futures::future::Either;
 use hob_core::{
-    CallReservation, CallerRole, CollectionSet, Delta, EventBus, FinishReason, KeyGrant, LimitAnswer,
-    Message, Reach, ReasoningSeal, RequestSource, Role, RunEvents, RunningRequest, Spending, ToolCallDelta,
-    ToolDefinition,
+    CallReservation, Delta, EventBus, FinishReason, KeyGrant, LimitAnswer, Message, ReasoningSeal,
+    RequestSource, Role, RunEvents, RunningRequest, Spending, ToolCallDelta, ToolDefinition,
 };
-use hob_testkit::ScriptedEngine;
+use hob_testkit::{ScriptedEngine, member_grant};
 use parking_lot::Mutex;
 
 use super::*;
@@ -73,18 +72,8 @@ impl Drop for Reserved {
 }
 
 fn paid_from(spending: &Reservations) -> Arc<KeyGrant> {
-    Arc::new(KeyGrant {
-        name: "ana".into(),
-        rule: None,
-        role: CallerRole::Member,
-        models: None,
-        engines: None,
-        cloud: true,
-        reach: Reach::Pure,
-        tools: None,
-        memory: CollectionSet::none(),
-        spending: Some(Arc::new(spending.clone())),
-    })
+    let spending = Some(Arc::new(spending.clone()) as Arc<dyn Spending>);
+    Arc::new(KeyGrant { cloud: true, spending, ..member_grant("ana") })
 }
 
 fn recorded(engine: ScriptedEngine) -> (RecordedEngine, Arc<Notebook>) {

@@ -232,7 +232,7 @@ impl FakeServer {
         Self::accept(listener, script)
     }
 
-    /// Not generic, because the server would be compiled for every script, which was a fourth of the tests of the API.
+    /// Not generic: the server would be compiled for every script, and a fourth of the tests of the API would be copies of it.
     fn accept(listener: TcpListener, script: Arc<Script>) -> Self {
         let address = listener.local_addr().expect("a bound socket");
         let requests = Arc::new(Mutex::new(Vec::new()));

@@ -22,6 +22,7 @@ mod imap_server;
 #[cfg(unix)]
 mod lasting_models;
 mod llama_server;
+mod member_grant;
 #[cfg(unix)]
 pub mod old_database;
 mod outside;
@@ -59,6 +60,7 @@ pub use imap_server::{ImapFault, ImapScript, ImapServer, MAIL_PASSWORD, MAIL_USE
 #[cfg(unix)]
 pub use lasting_models::link_test_model;
 pub use llama_server::{LlamaServer, part};
+pub use member_grant::member_grant;
 #[cfg(unix)]
 pub use outside::{Namespace, Outside};
 #[cfg(unix)]

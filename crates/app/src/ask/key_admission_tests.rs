@@ -14,7 +14,7 @@ use hob_core::{
     Permit, Reach, RequestSource, RunEvents, Tool,
 };
 use hob_telemetry::NoInferenceLog;
-use hob_testkit::ScriptedEngine;
+use hob_testkit::{ScriptedEngine, member_grant};
 
 use super::*;
 use crate::ask::run_context::Asked;
@@ -90,18 +90,8 @@ fn registry(home: &std::path::Path) -> ToolRegistry {
 }
 
 fn grant(role: CallerRole, reach: Reach, tools: Option<Vec<String>>) -> Arc<KeyGrant> {
-    Arc::new(KeyGrant {
-        name: "ana".into(),
-        rule: None,
-        role,
-        models: None,
-        engines: None,
-        cloud: false,
-        reach,
-        tools,
-        memory: if role == CallerRole::Owner { CollectionSet::All } else { CollectionSet::none() },
-        spending: None,
-    })
+    let memory = if role == CallerRole::Owner { CollectionSet::All } else { CollectionSet::none() };
+    Arc::new(KeyGrant { role, reach, tools, memory, ..member_grant("ana") })
 }
 
 /// A request with a key, as the server makes it.
@@ -178,18 +168,8 @@ async fn the_tool_that_asks_a_model_is_only_for_keys_that_may_use_its_model() {
     let system = AskService { llm_target: Some(Arc::new(ArcSwap::from_pointee(target))), ..system };
     let has_tool = |models: Option<&[&str]>, engines: Option<&[&str]>| {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let key = Arc::new(KeyGrant {
-            name: "ana".into(),
-            rule: None,
-            role: CallerRole::Member,
-            models: models.map(names).map(ModelPatterns::new),
-            engines: engines.map(names),
-            cloud: false,
-            reach: Reach::Pure,
-            tools: None,
-            memory: CollectionSet::none(),
-            spending: None,
-        });
+        let models = models.map(names).map(ModelPatterns::new);
+        let key = Arc::new(KeyGrant { models, engines: engines.map(names), ..member_grant("ana") });
         let caller = request_with(&key).under_key(key);
         let request = GenerateRequest::default();
         let asked = Asked { request: &request, caller: &caller };

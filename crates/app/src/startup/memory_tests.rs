@@ -9,7 +9,7 @@ use hob_core::{
 };
 use hob_memory::{IndexRequest, Note};
 use hob_telemetry::NoInferenceLog;
-use hob_testkit::ScriptedEngine;
+use hob_testkit::{ScriptedEngine, member_grant};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -122,18 +122,7 @@ impl KeyRing for Members {
             "without" => CollectionSet::none(),
             collection => CollectionSet::of(CollectionName::parse(collection).unwrap()),
         };
-        Some(Arc::new(KeyGrant {
-            name: name.into(),
-            rule: None,
-            role: CallerRole::Member,
-            models: None,
-            engines: None,
-            cloud: false,
-            reach: Reach::Pure,
-            tools: None,
-            memory,
-            spending: None,
-        }))
+        Some(Arc::new(KeyGrant { memory, ..member_grant(name) }))
     }
 }
 

@@ -1,4 +1,5 @@
-//! Adds documents in the background, and forgets them: uploaded files, and folders of this machine, which are watched if the owner wants it.
+//! Adds documents in the background, and forgets them: uploaded files, and folders of this machine, which are watched if the owner
+//! wants it.
 //!
 //! Jobs run one after the other. Knows nothing of HTTP or keys: the caller decides who may do what.
 

@@ -158,9 +158,10 @@ fn event(topics: &[&str]) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::{CollectionName, CollectionSet, Reach};
+    use hob_core::{CollectionName, CollectionSet};
     use hob_db::Database;
     use hob_keys::{AuditActor, KeyName, KeyOptions, KeyPatch, KeyRole, KeyService, NewKey, SqliteKeyStore};
+    use hob_testkit::member_grant;
 
     use super::*;
     use crate::pages::changes::{Changes, MAX_QUEUED_CHANGES};
@@ -233,18 +234,7 @@ mod tests {
     #[tokio::test]
     async fn a_member_learns_only_of_its_own_and_of_what_is_everyones() {
         let name = |text: &str| CollectionName::parse(text).expect("a name");
-        let grant = KeyGrant {
-            name: "ana".into(),
-            rule: None,
-            role: CallerRole::Member,
-            models: None,
-            engines: None,
-            cloud: false,
-            reach: Reach::Pure,
-            tools: None,
-            memory: CollectionSet::of(name("team")),
-            spending: None,
-        };
+        let grant = KeyGrant { memory: CollectionSet::of(name("team")), ..member_grant("ana") };
         let member = LiveReader::Member { grant: Arc::new(grant), scheduler: None };
         for (audience, learns) in [
             (Audience::Owner, false),

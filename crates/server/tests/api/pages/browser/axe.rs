@@ -6,12 +6,18 @@ use super::chromium::{Browser, Device};
 
 /// The rules of axe-core that run.
 const ALL: &str = "{}";
-const CONTRASTS: &str = "{ runOnly: ['color-contrast'] }";
+const ABOUT_COLOURS: &str = "{ runOnly: ['color-contrast', 'link-in-text-block'] }";
 
 /// Checks the page as a desktop and a phone show it: with axe-core, and that nothing is wider than the screen. Dark colours leave the
-/// structure of the page as it is, so of these only the contrasts are checked.
+/// structure of the page as it is, so only the rules about colours are checked with them.
 pub async fn assert_accessible_on_all_screens(browser: &Browser) {
-    for (device, rules) in [(Device::DESKTOP, ALL), (Device::DARK, CONTRASTS), (Device::PHONE, ALL)] {
+    let dark_phone = Device { scheme: "dark", ..Device::PHONE };
+    for (device, rules) in [
+        (Device::DESKTOP, ALL),
+        (Device::DARK, ABOUT_COLOURS),
+        (Device::PHONE, ALL),
+        (dark_phone, ABOUT_COLOURS),
+    ] {
         let when = format!("{device:?}");
         browser.set_device(device).await;
         check(browser, rules, &when).await;
