@@ -1,4 +1,5 @@
-//! All fuzz targets in one program, so that it is linked once. `HOB_FUZZ_TARGET` chooses one; without it, the program lists them.
+//! All fuzz targets in one program, so that it is linked once. `HOB_FUZZ_TARGET` chooses one; without it, the program lists them. For
+//! long runs, `HOB_FUZZ_ONLY` makes a program of one target.
 //!
 //! A target takes any bytes, and panics if a promise of Hob is broken. libFuzzer finds the bytes: it changes inputs of the corpus and
 //! keeps those that reach new code.

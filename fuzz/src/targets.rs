@@ -6,6 +6,7 @@ use hob_core::GenerateRequest;
 
 use crate::{documents, gguf, markdown, schedule, signal_stack, web_page};
 
+#[derive(Clone, Copy)]
 pub struct Target {
     pub name: &'static str,
     pub run: fn(&[u8]),
@@ -102,16 +103,41 @@ pub const TARGETS: &[Target] = &[
     target("telemetry_page", hob_telemetry::fuzzing::page, "telemetry"),
 ];
 
-static CHOSEN: OnceLock<&'static Target> = OnceLock::new();
+/// The target of a program that has only one, which `HOB_FUZZ_ONLY` named when it was built. After every input, libFuzzer reads a
+/// counter for each edge of the program. Without the code of the other targets, these are few, and a fast target runs many times
+/// as fast.
+const ONLY: Option<Target> = match option_env!("HOB_FUZZ_ONLY") {
+    Some(name) => Some(named(name)),
+    None => None,
+};
 
-/// Chooses the target that `HOB_FUZZ_TARGET` names. Without one, lists all and exits.
-pub fn choose() {
-    let name = std::env::var("HOB_FUZZ_TARGET").unwrap_or_default();
-    let Some(target) = TARGETS.iter().find(|target| target.name == name) else {
-        for Target { name, dictionary, seconds, megabytes, stack, .. } in TARGETS {
-            println!("{name} {dictionary} {seconds} {megabytes} {stack}");
+static CHOSEN: OnceLock<Target> = OnceLock::new();
+
+/// A copy, because a reference would keep the whole table in the program, and with it the code of all targets.
+const fn named(name: &str) -> Target {
+    let mut at = 0;
+    while at < TARGETS.len() {
+        if is_equal(TARGETS[at].name.as_bytes(), name.as_bytes()) {
+            return TARGETS[at];
         }
-        std::process::exit(i32::from(!name.is_empty()));
+        at += 1;
+    }
+    panic!("HOB_FUZZ_ONLY names no target");
+}
+
+const fn is_equal(left: &[u8], right: &[u8]) -> bool {
+    let mut at = 0;
+    while at < left.len() && at < right.len() && left[at] == right[at] {
+        at += 1;
+    }
+    at == left.len() && at == right.len()
+}
+
+/// Chooses the target that the program has, or the one that `HOB_FUZZ_TARGET` names. Without one, lists all and exits.
+pub fn choose() {
+    let target = match ONLY {
+        Some(target) => target,
+        None => named_by_environment(),
     };
     signal_stack::install();
     if target.catches_panics {
@@ -119,6 +145,17 @@ pub fn choose() {
         std::panic::set_hook(Box::new(|_| {}));
     }
     CHOSEN.get_or_init(|| target);
+}
+
+fn named_by_environment() -> Target {
+    let name = std::env::var("HOB_FUZZ_TARGET").unwrap_or_default();
+    let Some(target) = TARGETS.iter().find(|target| target.name == name) else {
+        for Target { name, dictionary, seconds, megabytes, stack, .. } in TARGETS {
+            println!("{name} {dictionary} {seconds} {megabytes} {stack}");
+        }
+        std::process::exit(i32::from(!name.is_empty()));
+    };
+    *target
 }
 
 pub fn chosen() -> &'static Target {

@@ -99,8 +99,11 @@ def main():
     chosen = [target for name, target in targets.items() if not options.targets or name in options.targets]
     if options.replay:
         sys.exit(replay(program, chosen, options.replay))
+    programs = {target.name: program for target in chosen}
+    if is_long(options):
+        programs = build_for_each(chosen, directory, options.llama)
     began = time.monotonic()
-    outcomes = run_all(program, chosen, directory, options)
+    outcomes = run_all(programs, chosen, directory, options)
     seconds = time.monotonic() - began
     print_table(outcomes)
     if is_complete(options):
@@ -109,7 +112,7 @@ def main():
     for outcome in failed:
         explain(outcome)
     # After the findings, because it can fail.
-    not_kept = [target for target in chosen if options.keep and not keep(program, target, directory)]
+    not_kept = [target for target in chosen if options.keep and not keep(programs[target.name], target, directory)]
     sys.exit(1 if failed or not_kept else 0)
 
 
@@ -138,16 +141,24 @@ def is_complete(options):
     return not options.targets and options.llama
 
 
-def build(directory, llama):
-    """The program with all targets."""
+def is_long(options):
+    """Whether a run begins with the inputs of earlier ones. Others begin with the corpus in the repository alone, so that they take the
+    same time everywhere."""
+    return bool(options.runs or options.keep)
+
+
+def build(directory, llama, only=None):
+    """The program with all targets, or with the code of one, in which libFuzzer has fewer counters to read after each input."""
     copy_lock()
     target_dir = directory / "target"
     forget_other_checkout(target_dir)
     described = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
     triple = re.search(r"^host: (.+)$", described, re.MULTILINE).group(1)
     environment = {**os.environ, "RUSTFLAGS": " ".join(RUSTFLAGS), "CARGO_TARGET_DIR": str(target_dir)}
-    for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTC_WORKSPACE_WRAPPER"]:
+    for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTC_WORKSPACE_WRAPPER", "HOB_FUZZ_ONLY"]:
         environment.pop(name, None)
+    if only:
+        environment["HOB_FUZZ_ONLY"] = only
     # With a named target, the flags apply to the program only, and not to build scripts and macros.
     command = ["cargo", "build", "--release", "--target", triple]
     if not llama:
@@ -155,6 +166,17 @@ def build(directory, llama):
     if subprocess.run(command, cwd=FUZZ, env=environment).returncode != 0:
         sys.exit("the fuzz targets could not be built (see above)")
     return target_dir / triple / "release" / "hob-fuzz"
+
+
+def build_for_each(targets, directory, llama):
+    """A program for each target, by the target's name. Only their last step is repeated."""
+    programs = {}
+    for target in targets:
+        programs[target.name] = directory / "programs" / target.name
+        programs[target.name].parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(build(directory, llama, only=target.name), programs[target.name])
+        programs[target.name].chmod(0o755)
+    return programs
 
 
 def copy_lock():
@@ -186,7 +208,7 @@ def listed(program):
     return targets
 
 
-def run_all(program, targets, directory, options):
+def run_all(programs, targets, directory, options):
     jobs = min(options.jobs, len(targets))
     if options.runs:
         lasts = [f"-runs={options.runs}"]
@@ -196,17 +218,17 @@ def run_all(program, targets, directory, options):
         each = max(1, min(total, total * jobs // len(targets)))
         lasts = [f"-max_total_time={each}"]
         patience = each + PATIENCE
-    # A short run begins with the corpus in the repository alone, so that it takes the same time everywhere.
-    is_long = bool(options.runs or options.keep)
     with ThreadPoolExecutor(jobs) as pool:
-        work = [pool.submit(run, program, target, directory, lasts, patience, is_long) for target in targets]
+        work = [
+            pool.submit(run, programs[target.name], target, directory, lasts, patience, is_long(options)) for target in targets
+        ]
         return [done.result() for done in work]
 
 
-def run(program, target, directory, lasts, patience, is_long):
-    corpus = directory / ("corpus" if is_long else "short") / target.name
+def run(program, target, directory, lasts, patience, grows):
+    corpus = directory / ("corpus" if grows else "short") / target.name
     findings, log = directory / "findings" / target.name, directory / "logs" / f"{target.name}.log"
-    if not is_long:
+    if not grows:
         shutil.rmtree(corpus, ignore_errors=True)
     for folder in [corpus, findings, log.parent]:
         folder.mkdir(parents=True, exist_ok=True)

@@ -78,7 +78,7 @@ class Server:
             return installation
         package = installation.parents[1]
         name = hashlib.sha256(str(package).encode()).hexdigest()[:12]
-        copy = Path(tempfile.gettempdir()) / f"hob-test-postgres-{name}-copy"
+        copy = Path(os.environ.get("HOB_TEST_SHARED_DIRECTORY") or tempfile.gettempdir()) / f"hob-test-postgres-{name}-copy"
         if not copy.exists():
             part = copy.with_name(f"{copy.name}-{os.getpid()}")
             shutil.copytree(package, part, ignore=shutil.ignore_patterns("pginstall", "include"))

@@ -31,7 +31,7 @@ use crate::ask::documents::DocumentReader;
 use crate::channel_opener::ChannelOpener;
 use crate::databases::{Databases, StorageError};
 use crate::embedded_engine::{EmbeddedEngine, EmbeddedEngineParts};
-use crate::model_library::ModelLibrary;
+use crate::model_management::ModelManagement;
 use crate::recorded_calls::RecordedCalls;
 use crate::service_slot::ChannelSlot;
 use crate::source_opener::SourceOpener;
@@ -42,7 +42,7 @@ use crate::startup::keys::key_service;
 use crate::startup::llm_tool::llm_tool;
 use crate::startup::local_models::local_models;
 use crate::startup::managed_server::start_managed;
-use crate::startup::memory::{MemoryWiring, open_library, open_memory};
+use crate::startup::memory::{MemoryWiring, open_document_library, open_memory};
 use crate::startup::routing::open_router;
 use crate::startup::sources::open_sources;
 use crate::startup::tasks::{task_options_for, task_service};
@@ -106,7 +106,7 @@ pub struct App {
     /// Stores the chats of the pages and the terminal.
     pub chats: Arc<dyn ChatStore>,
     /// Downloads and deletes models.
-    pub library: Arc<ModelLibrary>,
+    pub model_management: Arc<ModelManagement>,
     /// Lets the embedded engine answer later.
     pub embedded: Arc<EmbeddedEngine>,
     /// Adds documents in the background. Watches nothing until it is started.
@@ -154,7 +154,7 @@ impl App {
         let record = TelemetryService::open(&telemetry_options(config), database.clone());
         let traces = TraceExporter::open(config.telemetry.otlp_endpoint.as_deref());
         let recorder = Recorder::new(&telemetry_options(config), &record, traces.tracer().clone());
-        let default_model = || DefaultModel::new(config.default_model().map(str::to_owned)).recorded_at(home);
+        let default = DefaultModel::new(config.default_model().map(str::to_owned)).recorded_at(home);
         let bus = EventBus::new();
         let others = match wishes.engine {
             // Only this engine.
@@ -164,10 +164,10 @@ impl App {
         let pool = EnginePool::new(engine, others);
         let pool = Arc::new(pool.allow_cloud(config.intelligence.allow_cloud_fallback));
         let embedded = embedded_engine(&pool, &engines);
-        let library = ModelLibrary::open(config, home, Arc::clone(&pool))?;
-        let library = Arc::new(match wishes.first_run {
-            FirstRun::Fetch(_) => library,
-            FirstRun::Refuse => library.offline(),
+        let model_management = ModelManagement::open(config, home, Arc::clone(&pool))?;
+        let model_management = Arc::new(match wishes.first_run {
+            FirstRun::Fetch(_) => model_management,
+            FirstRun::Refuse => model_management.offline(),
         });
         let embedder = embedder(config, home, &embedding_engine(config, &pool, embedded.as_ref()).await);
         let wiring = MemoryWiring {
@@ -178,7 +178,7 @@ impl App {
             reader: wishes.reader.clone(),
         };
         let memory = open_memory(config, home, databases.memory.clone(), wiring)?;
-        let library_of_documents = open_library(home, Arc::clone(&memory));
+        let document_library = open_document_library(home, Arc::clone(&memory));
         let parts = ChannelParts { storage: database.clone(), events: bus.clone() };
         let channels = open_channels(config, home, parts)?;
         let channel_slot = ChannelSlot::holding(channels);
@@ -188,7 +188,7 @@ impl App {
             max_tokens: config.intelligence.max_tokens,
         };
         let (llm_target, llm) =
-            llm_tool(&pool, default_model(), &recorder, Arc::clone(&keys) as Arc<dyn KeyRing>).await;
+            llm_tool(&pool, default.sibling(), &recorder, Arc::clone(&keys) as Arc<dyn KeyRing>).await;
         let llm = LlmOptions { defaults, ..llm };
         let registry = ToolRegistry::open(
             config,
@@ -212,7 +212,7 @@ impl App {
             pool,
             fallback: fallback(config, &engines).map(Arc::new),
             cloud_reason,
-            default: default_model(),
+            default,
             descriptions: ModelDescriptions::default(),
             aliases: ModelAliases::new(&config.models.aliases),
             embedder,
@@ -248,7 +248,7 @@ impl App {
         let engine_wait = awaited.map(|engine| Arc::new(EngineWait::start(engine)));
         let embedded = EmbeddedEngine::new(EmbeddedEngineParts {
             system: Arc::clone(&system),
-            library: Arc::clone(&library),
+            model_management: Arc::clone(&model_management),
             engine: embedded,
             only: wishes.engine,
         });
@@ -264,9 +264,9 @@ impl App {
             scheduler,
             responses,
             chats,
-            library,
+            model_management,
             embedded,
-            documents: library_of_documents,
+            documents: document_library,
             keys,
             readiness,
             database_monitor,

@@ -13,12 +13,12 @@ use hob_models::{PullSpec, PullStep};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::ask::AskService;
-use crate::model_library::{LibraryError, ModelLibrary, PullSteps};
+use crate::model_management::{ModelManagement, ModelManagementError, PullSteps};
 
 /// The parts of an [`EmbeddedEngine`].
 pub struct EmbeddedEngineParts {
     pub system: Arc<AskService>,
-    pub library: Arc<ModelLibrary>,
+    pub model_management: Arc<ModelManagement>,
     /// `None` in a build without it.
     pub engine: Option<Arc<dyn Engine>>,
     /// The engine that the command line names. No other may answer.
@@ -40,7 +40,7 @@ pub struct EmbeddedEngineState {
     /// Whether it answers already.
     pub is_selected: bool,
     /// Why it cannot be selected here.
-    pub problem: Option<LibraryError>,
+    pub problem: Option<ModelManagementError>,
     /// The models on the disk that can answer.
     pub models: Vec<ModelInfo>,
 }
@@ -103,7 +103,7 @@ impl EmbeddedEngine {
             Ok(models) => (models, None),
             Err(error) => (Vec::new(), Some(error.into())),
         };
-        let broken = self.parts.library.local.broken_files().await;
+        let broken = self.parts.model_management.local.broken_files().await;
         models.retain(|model| model.kind == ModelKind::Text && !broken.contains(&model.id));
         EmbeddedEngineState { is_selected, problem, models }
     }
@@ -114,16 +114,16 @@ impl EmbeddedEngine {
         self: &Arc<Self>,
         model: &str,
         select: SelectEngineFn,
-    ) -> Result<PullSteps, LibraryError> {
+    ) -> Result<PullSteps, ModelManagementError> {
         let engine = self.usable()?;
         let listed = engine.list_models().await?;
         let download = match listed.iter().any(|listed| engine.means(model, &listed.id)) {
             true => stream::empty().boxed(),
             false => match catalogue::find(model) {
                 Some(entry) if entry.can(ModelAbility::Chat) => {
-                    self.parts.library.pull_files(PullSpec::Catalogue(entry), model)
+                    self.parts.model_management.pull_files(PullSpec::Catalogue(entry), model)
                 }
-                Some(_) => return Err(LibraryError::NoAnswers { model: model.to_owned() }),
+                Some(_) => return Err(ModelManagementError::NoAnswers { model: model.to_owned() }),
                 None => return Err(not_found(model, &listed)),
             },
         };
@@ -146,7 +146,7 @@ impl EmbeddedEngine {
     }
 
     /// Loads a model that is on the disk.
-    async fn load(&self, model: &str) -> Result<LoadedEngine, LibraryError> {
+    async fn load(&self, model: &str) -> Result<LoadedEngine, ModelManagementError> {
         let engine = self.usable()?;
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let listed = engine.list_models().await?;
@@ -154,7 +154,7 @@ impl EmbeddedEngine {
             return Err(not_found(model, &listed));
         };
         if found.kind == ModelKind::Embedding {
-            return Err(LibraryError::NoAnswers { model: found.id.clone() });
+            return Err(ModelManagementError::NoAnswers { model: found.id.clone() });
         }
         engine.prepare(&found.id).await.map_err(|error| not_loaded(&found.id, error))?;
         Ok(LoadedEngine {
@@ -167,11 +167,11 @@ impl EmbeddedEngine {
     }
 
     /// The engine, if it may be selected.
-    fn usable(&self) -> Result<&Arc<dyn Engine>, LibraryError> {
+    fn usable(&self) -> Result<&Arc<dyn Engine>, ModelManagementError> {
         match (&self.parts.engine, self.parts.only) {
-            (None, _) => Err(LibraryError::NoEmbeddedEngine),
+            (None, _) => Err(ModelManagementError::NoEmbeddedEngine),
             (Some(_), Some(only)) if only != EngineName::Embedded => {
-                Err(LibraryError::OnlyOtherEngine { engine: only.to_string() })
+                Err(ModelManagementError::OnlyOtherEngine { engine: only.to_string() })
             }
             (Some(engine), _) => Ok(engine),
         }
@@ -191,12 +191,12 @@ enum Stage {
 }
 
 impl Opening {
-    async fn finish(self) -> Result<(), LibraryError> {
+    async fn finish(self) -> Result<(), ModelManagementError> {
         let Opening { embedded, model, select } = self;
         let loaded = embedded.load(&model).await?;
         // Runs to its end even if the caller leaves now.
         match tokio::task::spawn_blocking(move || select(loaded)).await {
-            Ok(selected) => selected.map_err(|error| LibraryError::Settings(Box::new(error))),
+            Ok(selected) => selected.map_err(|error| ModelManagementError::Settings(Box::new(error))),
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 // The runtime ends.
@@ -206,17 +206,17 @@ impl Opening {
     }
 }
 
-fn not_loaded(model: &str, error: EngineError) -> LibraryError {
+fn not_loaded(model: &str, error: EngineError) -> ModelManagementError {
     match error {
         // In this process, the status says nothing.
         EngineError::Refused { message: reason, .. } => {
-            LibraryError::NotLoaded { model: model.to_owned(), reason }
+            ModelManagementError::NotLoaded { model: model.to_owned(), reason }
         }
         other => other.into(),
     }
 }
 
-fn not_found(model: &str, listed: &[ModelInfo]) -> LibraryError {
+fn not_found(model: &str, listed: &[ModelInfo]) -> ModelManagementError {
     EngineError::ModelNotFound {
         engine: EngineName::Embedded.to_string(),
         model: model.to_owned(),

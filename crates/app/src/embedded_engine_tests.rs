@@ -29,7 +29,8 @@ impl Fixture {
         let inside = Arc::new(inside.with_embedding_models(&["vectors"]));
         let pool = Arc::new(EnginePool::new(Arc::clone(&ollama) as Arc<dyn Engine>, Vec::new()));
         let config = Config::default();
-        let library = ModelLibrary::open(&config, home.path(), Arc::clone(&pool)).expect("a library");
+        let model_management =
+            ModelManagement::open(&config, home.path(), Arc::clone(&pool)).expect("model management");
         let system = AskService::new(AskServiceParts {
             engine: Arc::clone(&ollama) as Arc<dyn Engine>,
             default_model: default_model.map(str::to_owned),
@@ -42,7 +43,7 @@ impl Fixture {
         let system = Arc::new(system.with_pool(pool));
         let embedded = EmbeddedEngine::new(EmbeddedEngineParts {
             system: Arc::clone(&system),
-            library: Arc::new(library.offline()),
+            model_management: Arc::new(model_management.offline()),
             engine: Some(Arc::clone(&inside) as Arc<dyn Engine>),
             only,
         });
@@ -153,7 +154,7 @@ async fn a_caller_who_leaves_before_the_model_is_loaded_changes_nothing() {
 #[tokio::test]
 async fn a_model_of_the_list_that_is_not_on_the_disk_is_downloaded_first() {
     let fixture = Fixture::new(None, None);
-    // This library has no network.
+    // These models are managed without the network.
     let (_, error) = fixture.open("qwen3:0.6b").await;
     assert!(error.as_ref().is_some_and(|error| error.contains("needs the network")), "{error:?}");
     assert_eq!(fixture.system.engine().key(), "ollama");
@@ -166,7 +167,7 @@ async fn an_engine_that_is_missing_or_not_allowed_says_so() {
     assert!(error.as_ref().is_some_and(|error| error.contains("--engine ollama")), "{error:?}");
     let parts = EmbeddedEngineParts {
         system: Arc::clone(&fixture.system),
-        library: Arc::clone(&fixture.embedded.parts.library),
+        model_management: Arc::clone(&fixture.embedded.parts.model_management),
         engine: None,
         only: None,
     };

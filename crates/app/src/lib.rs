@@ -13,7 +13,7 @@ mod fallback_tests;
 mod hostile_tests;
 #[cfg(test)]
 mod key_tests;
-mod model_library;
+mod model_management;
 #[cfg(test)]
 mod prompt_size_tests;
 mod recorded_calls;
@@ -41,7 +41,7 @@ pub use databases::{
 pub use embedded_engine::{
     EmbeddedEngine, EmbeddedEngineParts, EmbeddedEngineState, LoadedEngine, SelectEngineFn,
 };
-pub use model_library::{LibraryError, ModelLibrary, PullSteps};
+pub use model_management::{ModelManagement, ModelManagementError, PullSteps};
 pub use service_slot::{ChannelSlot, ServiceSlot};
 pub use source_opener::SourceOpener;
 pub use startup::backup::{backup_service, state_files};

@@ -1,5 +1,5 @@
-//! One channel: an inbox, a sender, a status, and a task that listens. Knows no socket and no process: the gateway and WhatsApp pass
-//! in the sender and the listener.
+//! One channel: a message queue, a sender, a status, and a task that listens. Knows no socket and no process: the gateway and WhatsApp
+//! pass in the sender and the listener.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::inbox::{Inbox, InboxParts, MessageHandler};
 use crate::listener::Listener;
+use crate::message_queue::{MessageHandler, MessageQueue, MessageQueueParts};
 use crate::outgoing::{MessageSender, Outgoing, SendFailure, deliver};
 use crate::sharing::{ChannelSharing, Lease, LeasedListener, SharedSender};
 use crate::status::StatusCell;
@@ -22,7 +22,7 @@ pub struct Channel {
     gateway_url: String,
     listener: Arc<dyn Listener>,
     sender: Arc<dyn MessageSender>,
-    inbox: Inbox,
+    queue: MessageQueue,
     events: EventBus,
     status: StatusCell,
     listening: Mutex<Option<Listening>>,
@@ -40,37 +40,37 @@ pub(crate) struct ChannelParts {
     /// `None` if no other process connects to it.
     pub sharing: Option<ChannelSharing>,
     pub gateway_url: String,
-    pub inbox: InboxParts,
+    pub queue: MessageQueueParts,
     pub status: StatusCell,
 }
 
 impl Channel {
-    pub(crate) fn new<L: Listener>(parts: ChannelParts, listener: impl FnOnce(Inbox) -> L) -> Self {
-        let ChannelParts { name, sharing, gateway_url, inbox: mut parts, status } = parts;
+    pub(crate) fn new<L: Listener>(parts: ChannelParts, listener: impl FnOnce(MessageQueue) -> L) -> Self {
+        let ChannelParts { name, sharing, gateway_url, queue: mut parts, status } = parts;
         let direct = Arc::clone(&parts.sender);
         let lease = sharing.map(|sharing| Arc::new(Lease::new(sharing, name)));
         if let Some(lease) = &lease {
             parts.sender = Arc::new(SharedSender::new(Arc::clone(&direct), Arc::clone(lease)));
         }
         let (sender, events) = (Arc::clone(&parts.sender), parts.events.clone());
-        let inbox = Inbox::new(parts);
-        let listener: Arc<dyn Listener> = Arc::new(listener(inbox.clone()));
+        let queue = MessageQueue::new(parts);
+        let listener: Arc<dyn Listener> = Arc::new(listener(queue.clone()));
         let listener: Arc<dyn Listener> = match lease {
             Some(lease) => Arc::new(LeasedListener {
                 listener,
                 lease,
                 direct,
-                inbox: inbox.clone(),
+                queue: queue.clone(),
                 status: status.clone(),
             }),
             None => listener,
         };
-        Channel { gateway_url, listener, sender, inbox, events, status, listening: Mutex::default() }
+        Channel { gateway_url, listener, sender, queue, events, status, listening: Mutex::default() }
     }
 
     /// Gets every message from now on. All handlers are called for every message.
     pub fn on_message(&self, handler: Arc<dyn MessageHandler>) {
-        self.inbox.on_message(handler);
+        self.queue.on_message(handler);
     }
 
     /// Starts to listen, without waiting for a connection. Does nothing if it listens already.
@@ -113,10 +113,10 @@ impl Channel {
     /// Stops everything. Messages that were not answered stay in the store.
     pub async fn close(&self) {
         // First, so that a reply that is ready can still be sent.
-        self.inbox.close().await;
+        self.queue.close().await;
         self.disconnect().await;
         // What came in until then is saved.
-        self.inbox.close().await;
+        self.queue.close().await;
     }
 
     pub async fn send(
@@ -160,6 +160,6 @@ impl Channel {
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        self.inbox.stop();
+        self.queue.stop();
     }
 }

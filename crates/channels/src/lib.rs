@@ -6,6 +6,7 @@
 //! Knows no configuration file, no HTTP server, and nothing of how a question is answered.
 
 mod attachments;
+mod auto_reply;
 mod blocking;
 mod channel;
 mod email;
@@ -13,10 +14,9 @@ mod file;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod gateway;
-mod inbound;
-mod inbox;
 mod listener;
 mod live_reply;
+mod message_queue;
 mod outgoing;
 mod pairing;
 mod rate_limiter;
@@ -33,14 +33,14 @@ mod tools;
 mod types;
 pub mod whatsapp;
 
+pub use auto_reply::ReplyRules;
 pub use channel::Channel;
 pub use email::{CHANNEL as EMAIL_CHANNEL, EmailOptions, is_ours as is_email_target, rules_with_email};
 pub use file::{ChannelFile, MAX_FILE_BYTES, MAX_FILES};
 pub use gateway::client::GatewayOptions;
 pub use gateway::shared::GatewayTimeouts;
-pub use inbound::InboundRules;
-pub use inbox::{HandlerResult, InboxLimits, MessageHandler};
 pub use live_reply::{LiveReply, NoLiveReply};
+pub use message_queue::{HandlerResult, MessageHandler, MessageQueueLimits};
 pub use pairing::{new_code, normalized_code, shown_code};
 pub use seen_messages::{EntryId, RecentMessages, SeenMessages, Settled, TakeOutcome, identity};
 pub use service::{ChannelOptions, ChannelService};

@@ -12,12 +12,12 @@ use hob_db::DbResult;
 use hob_process::LockFile;
 use parking_lot::Mutex;
 
+use crate::auto_reply::{ReplyHandler, ReplyRules};
 use crate::blocking::blocking;
 use crate::channel::Channel;
 use crate::email::{self, EmailOptions};
 use crate::gateway::client::GatewayOptions;
-use crate::inbound::{InboundHandler, InboundRules};
-use crate::inbox::MessageHandler;
+use crate::message_queue::MessageHandler;
 use crate::pairing::normalized_code;
 use crate::seen_messages::{RecentMessages, SeenMessages};
 use crate::sharing::ChannelSharing;
@@ -39,7 +39,7 @@ pub struct ChannelOptions {
     /// `None` if e-mail is not used.
     pub email: Option<EmailOptions>,
     /// `None` if messages are not answered.
-    pub inbound: Option<InboundRules>,
+    pub reply_rules: Option<ReplyRules>,
     /// `None` if nothing can be saved.
     pub store: Option<Arc<dyn ChannelStore>>,
     /// What the processes that share the database have in common. `None` if only one process uses it at a time.
@@ -58,7 +58,7 @@ pub struct ChannelService {
     email: Option<Channel>,
     /// The code that links an account to WhatsApp.
     link_code: LinkCode,
-    inbound: Option<InboundRules>,
+    reply_rules: Option<ReplyRules>,
     store: Option<Arc<dyn ChannelStore>>,
     lock_path: Option<PathBuf>,
     /// Held while this process is the one that answers.
@@ -68,7 +68,7 @@ pub struct ChannelService {
 impl ChannelService {
     /// Creates the channels. Connects none.
     pub fn new(options: ChannelOptions) -> Result<Self, ChannelError> {
-        let ChannelOptions { gateway, whatsapp, telegram, email, inbound, store, sharing, lock, events } =
+        let ChannelOptions { gateway, whatsapp, telegram, email, reply_rules, store, sharing, lock, events } =
             options;
         let seen_messages: Arc<dyn SeenMessages> = match store.clone() {
             Some(store) => Arc::new(StoredMessages::new(store, sharing.is_some())),
@@ -103,7 +103,7 @@ impl ChannelService {
             telegram: telegram.transpose()?,
             email,
             link_code,
-            inbound,
+            reply_rules,
             store,
             lock_path: lock,
             lock: Mutex::default(),
@@ -256,8 +256,8 @@ impl ChannelService {
     }
 
     /// How messages are answered, and who is trusted; `None` if they are not answered.
-    pub fn rules(&self) -> Option<&InboundRules> {
-        self.inbound.as_ref()
+    pub fn rules(&self) -> Option<&ReplyRules> {
+        self.reply_rules.as_ref()
     }
 
     /// The content of the QR code that links an account to WhatsApp, while it is to be scanned.
@@ -321,8 +321,8 @@ impl ChannelService {
             }
             Claim::Ours(lock) => *self.lock.lock() = lock,
         }
-        if let Some(rules) = &self.inbound {
-            let handler = Arc::new(InboundHandler::new(ask, rules.clone(), self.store.clone()));
+        if let Some(rules) = &self.reply_rules {
+            let handler = Arc::new(ReplyHandler::new(ask, rules.clone(), self.store.clone()));
             for channel in self.channels() {
                 channel.on_message(Arc::clone(&handler) as Arc<dyn MessageHandler>);
             }

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{Error, anyhow};
 use futures::future::join_all;
 use hob_config::Config;
 use hob_core::{Engine, EngineError, HostDiscovery, ModelInfo};
 use hob_engines::selection::{failure_of, points_to_self, probe_all};
 use hob_net::BindAddress;
-
-use crate::failure;
 
 /// The longest wait for a list of models.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,11 +31,7 @@ pub enum EngineState {
     NotConfigured,
     NotResponding,
     /// It answers, but does not list its models.
-    Failing {
-        reason: String,
-        /// The HTTP status of the refusal.
-        refused: Option<u16>,
-    },
+    Failing(Error),
     Available {
         models: Vec<ModelInfo>,
     },
@@ -83,11 +78,8 @@ pub async fn check_engines(engines: &[Arc<dyn Engine>], config: &Config) -> Vec<
 async fn list(engine: &dyn Engine) -> EngineState {
     match tokio::time::timeout(LIST_TIMEOUT, engine.list_models()).await {
         Ok(Ok(models)) => EngineState::Available { models },
-        Ok(Err(error)) => failing(error),
-        Err(_) => EngineState::Failing {
-            reason: format!("no list of models within {} s", LIST_TIMEOUT.as_secs()),
-            refused: None,
-        },
+        Ok(Err(error)) => EngineState::Failing(error.into()),
+        Err(_) => EngineState::Failing(anyhow!("no list of models within {} s", LIST_TIMEOUT.as_secs())),
     }
 }
 
@@ -97,22 +89,14 @@ async fn retry(engine: &dyn Engine) -> EngineState {
     if is_discovered(engine) && engine.members().is_empty() {
         let listed = tokio::time::timeout(NAME_TIMEOUT, engine.list_models()).await;
         return match listed {
-            Ok(Err(error @ EngineError::Unreachable { .. })) => failing(error),
+            Ok(Err(error @ EngineError::Unreachable { .. })) => EngineState::Failing(error.into()),
             _ => EngineState::NotResponding,
         };
     }
-    failure_of(engine).await.map_or(EngineState::NotResponding, failing)
+    failure_of(engine).await.map_or(EngineState::NotResponding, |error| EngineState::Failing(error.into()))
 }
 
 /// Whether the hosts of the engine are listed in DNS.
 pub fn is_discovered(engine: &dyn Engine) -> bool {
     engine.address().parse::<HostDiscovery>().is_ok()
-}
-
-fn failing(error: EngineError) -> EngineState {
-    let refused = match &error {
-        EngineError::Refused { status, .. } => Some(*status),
-        _ => None,
-    };
-    EngineState::Failing { reason: failure::explain(&error.into()), refused }
 }

@@ -84,7 +84,7 @@ pub fn with_advice(error: TaskError) -> Error {
 }
 
 /// The error and its causes, without causes that the error already contains.
-fn with_causes(error: &Error) -> String {
+pub fn with_causes(error: &Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         if !text.contains(&cause) {
@@ -137,14 +137,16 @@ fn explain_no_engine(none: &NoEngine) -> String {
     }
 }
 
+/// The hint for an engine whose certificate is not accepted.
+pub const CERTIFICATE_HINT: &str = "Check the address and the clock of this machine, renew the engine's certificate, or name its authority \
+                                    in SSL_CERT_FILE";
+
 /// The hint for an engine's failure, as a sentence without a full stop.
 fn remedy(error: &EngineError) -> Option<String> {
     match error {
-        error if has_bad_certificate(error) => Some(
-            "Check the address and the clock of this machine, renew the engine's certificate, or name its authority \
-             in SSL_CERT_FILE; 'hob doctor' checks the engine"
-                .to_owned(),
-        ),
+        error if has_bad_certificate(error) => {
+            Some(format!("{CERTIFICATE_HINT}; 'hob doctor' checks the engine"))
+        }
         EngineError::Unreachable { engine, address, .. } => {
             Some(format!("{}, or run 'hob doctor'", engine_advice::how_to_start(engine, address)))
         }
@@ -191,6 +193,7 @@ fn remedy_of_managed(error: &ManagedError) -> &'static str {
 #[cfg(test)]
 mod tests {
     use anyhow::{Context, anyhow};
+    use hob_core::UnreachableReason;
     use hob_engines::selection::RejectedEngine;
     use hob_models::PullError;
 
@@ -248,9 +251,17 @@ mod tests {
                 EngineError::Unreachable {
                     engine: "vllm".into(),
                     address: "https://gpu.lan".into(),
-                    reason: "its certificate has expired".into(),
+                    reason: UnreachableReason::BadCertificate("its certificate has expired".into()),
                 },
                 "cannot reach vllm at https://gpu.lan: its certificate has expired. Check the address and the clock of this machine, renew the engine's certificate, or name its authority in SSL_CERT_FILE; 'hob doctor' checks the engine.",
+            ),
+            (
+                EngineError::Unreachable {
+                    engine: "vllm".into(),
+                    address: "http://127.0.0.1:8000".into(),
+                    reason: "no tunnel to the proxy certificate.lan".into(),
+                },
+                "cannot reach vllm at http://127.0.0.1:8000: no tunnel to the proxy certificate.lan. Start it with 'vllm serve MODEL --port 8000', or run 'hob doctor'.",
             ),
             (
                 EngineError::Malformed { engine: "vllm".into(), reason: "HTML".into() },

@@ -53,7 +53,7 @@ fn is_question(command: Option<&CliCommand>) -> bool {
         Some(
             CliCommand::Ask(_)
                 | CliCommand::Chat(_)
-                | CliCommand::OllamaWord(_)
+                | CliCommand::OllamaCommand(_)
                 | CliCommand::Scheduler(SchedulerCommand::Run(_))
         )
     )

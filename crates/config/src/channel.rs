@@ -14,7 +14,7 @@ use crate::kind::{
     COUNT, COUNT_OR_NONE, FLAG, HTTP_URL, OPTIONAL_PATH, OPTIONAL_TEXT, SECONDS, SECRET, SENDERS,
     SENDERS_TRUST, TEXT, WEBSOCKET_URL,
 };
-use crate::section_keys::keys_of;
+use crate::settings_schema::keys_of;
 
 /// Settings of messaging.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::kind::{COUNT, FLAG, OPTIONAL_TEXT, SECONDS, TEXT, TEXTS};
-use crate::section_keys::keys_of;
+use crate::settings_schema::keys_of;
 
 /// The most answers to one address in an hour. A person rarely writes more; a program that answers every message writes more.
 const ANSWERS_PER_HOUR: usize = 20;

@@ -7,7 +7,7 @@ use hob_core::defaults::{DATABASE_CONNECT_TIMEOUT, DATABASE_CONNECTIONS, DATABAS
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::kind::{COUNT, OPTIONAL_PATH, SECONDS, SECRET};
-use crate::section_keys::keys_of;
+use crate::settings_schema::keys_of;
 
 /// Settings of the database.
 #[derive(Debug, Clone)]

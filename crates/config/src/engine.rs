@@ -11,7 +11,7 @@ use crate::kind::{
     COUNT, COUNT_OR_NONE, DISCOVERY, FLAG, HTTP_URL, HTTP_URLS, LAYERS, OPTIONAL_PATH, SECONDS, SECRET,
     TEXTS, quote,
 };
-use crate::section_keys::{Exposure, Keys, Kind, Section, keys_of};
+use crate::settings_schema::{Exposure, Keys, Kind, Section, keys_of};
 
 /// How long an engine may take to answer by default.
 const TIMEOUT: Duration = Duration::from_secs(120);

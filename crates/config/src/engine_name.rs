@@ -5,7 +5,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::kind::{quote, quote_all};
-use crate::section_keys::{Exposure, Kind};
+use crate::settings_schema::{Exposure, Kind};
 
 /// Which engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,7 +5,7 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::warning::did_you_mean;
+use crate::did_you_mean::did_you_mean;
 
 /// Why there are no settings. `file` is the path as a person would write it, with `~`.
 #[derive(Debug, Error)]

@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use toml::de::DeValue;
 
 use crate::kind::{OPTIONAL_PATH, OPTIONAL_TEXT, SECONDS, TEXT, TEXTS};
-use crate::section_keys::{Exposure, Kind, Typed, keys_of};
+use crate::settings_schema::{Exposure, Kind, Typed, keys_of};
 
 /// Settings of identities from outside.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use hob_core::{MaxTokens, Temperature};
 
 use crate::kind::{FLAG, MAX_TOKENS, OPTIONAL_TEXT, TEMPERATURE};
 use crate::router_name::{ROUTER, RouterName};
-use crate::section_keys::keys_of;
+use crate::settings_schema::keys_of;
 
 /// Settings of the choice of a model.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::config::Config;
 use crate::kind::quote_name;
-use crate::section_keys::{Exposure, Keys, Kind, Section};
+use crate::settings_schema::{Exposure, Keys, Kind, Section};
 
 /// A section and its own keys.
 #[derive(Debug, PartialEq, Eq)]

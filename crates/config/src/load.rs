@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::env::Environment;
 use crate::error::ConfigError;
 use crate::read::{Source, line_of, read};
-use crate::warning::ConfigWarning;
+use crate::unknown_settings::ConfigWarning;
 
 /// A configuration has a few kilobytes; anything this large is some other file.
 pub(crate) const LARGEST: usize = 1024 * 1024;

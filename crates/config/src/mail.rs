@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 
 use crate::kind::{OPTIONAL_ABSOLUTE_PATH, OPTIONAL_TEXT, PORT, SECRET, TEXT, quote};
-use crate::section_keys::{Exposure, Kind, keys_of};
+use crate::settings_schema::{Exposure, Kind, keys_of};
 
 /// The account on a mail server.
 #[derive(Debug, Clone)]

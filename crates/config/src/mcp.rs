@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use toml::de::{DeTable, DeValue};
 
 use crate::kind::{expand, quote, quote_all, quote_name};
-use crate::section_keys::{Exposure, Keys, Kind, Section, Typed};
+use crate::settings_schema::{Exposure, Keys, Kind, Section, Typed};
 
 /// Settings of all servers.
 #[derive(Debug, Clone, Default)]

@@ -3,7 +3,7 @@
 use hob_core::defaults::{CHUNK_OVERLAP, CHUNK_SIZE, MIN_SIMILARITY, MIN_WORD_SHARE};
 
 use crate::kind::{COUNT, COUNT_OR_NONE, FLAG, OPTIONAL_TEXT, SHARE, quote};
-use crate::section_keys::{Exposure, Kind, keys_of};
+use crate::settings_schema::{Exposure, Kind, keys_of};
 
 /// Settings of the memory.
 #[derive(Debug, Clone)]

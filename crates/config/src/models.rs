@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::kind::TEXT;
-use crate::section_keys::{Keys, Section};
+use crate::settings_schema::{Keys, Section};
 
 /// Settings of the names of models.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -7,11 +7,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::Config;
+use crate::did_you_mean::nearest;
 use crate::error::{BadValue, ConfigError};
 use crate::listing::{join, list};
-use crate::nearest::nearest;
-use crate::section_keys::{Exposure, Keys, Kind, Section, Typed};
-use crate::warning::ConfigWarning;
+use crate::settings_schema::{Exposure, Keys, Kind, Section, Typed};
+use crate::unknown_settings::ConfigWarning;
 
 /// The number of unknown keys that are named; a file with more is not a configuration of Hob.
 const MOST_UNKNOWN: usize = 20;

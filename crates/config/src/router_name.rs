@@ -5,7 +5,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::kind::quote;
-use crate::section_keys::{Exposure, Kind};
+use crate::settings_schema::{Exposure, Kind};
 
 /// The policy that chooses the model for `auto`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

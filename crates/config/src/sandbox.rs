@@ -6,7 +6,7 @@ use std::time::Duration;
 use hob_core::defaults::{CONCURRENT_SANDBOXES, SANDBOX_IMAGE, SANDBOX_TIMEOUT};
 
 use crate::kind::{ABSOLUTE_PATHS, COUNT, FLAG, SECONDS, TEXT, expand, quote};
-use crate::section_keys::{Exposure, Kind, keys_of};
+use crate::settings_schema::{Exposure, Kind, keys_of};
 
 /// Settings of the sandbox.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::de::DeValue;
 
-use crate::section_keys::{Exposure, Keys, Kind, Section, Typed};
+use crate::settings_schema::{Exposure, Keys, Kind, Section, Typed};
 
 /// Far above any price there is, and low enough for exact sums.
 const HIGHEST: f64 = 1000.0;

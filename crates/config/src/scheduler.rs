@@ -5,7 +5,7 @@ use std::time::Duration;
 use hob_core::defaults::{CONCURRENT_TASKS, TASK_POLL_INTERVAL};
 
 use crate::kind::{COUNT, FLAG, SECONDS};
-use crate::section_keys::keys_of;
+use crate::settings_schema::keys_of;
 
 /// Settings of the scheduler.
 #[derive(Debug, Clone)]

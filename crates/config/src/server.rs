@@ -11,7 +11,7 @@ use crate::kind::{
     BIND_ADDRESS, COUNT, COUNT_OR_NONE, FLAG, HOST_NAMES, OPTIONAL_ABSOLUTE_PATH, OPTIONAL_TEXT, ORIGINS,
     PORT, SECONDS, SECONDS_OR_NONE, SECRET, quote,
 };
-use crate::section_keys::{Exposure, Kind, keys_of};
+use crate::settings_schema::{Exposure, Kind, keys_of};
 
 /// Settings of the HTTP server.
 #[derive(Debug, Clone)]

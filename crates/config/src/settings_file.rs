@@ -10,15 +10,15 @@ use toml::Table;
 use toml::de::DeTable;
 
 use crate::config::Config;
+use crate::did_you_mean::nearest;
 use crate::edit::{has_key, literal, remove_text, set_text};
 use crate::engine_name::EngineName;
 use crate::env::Environment;
 use crate::error::{BadValue, ConfigError};
 use crate::listing::{ListedKey, join, list};
 use crate::load::{LARGEST, load_with_text, overridden, shown};
-use crate::nearest::nearest;
 use crate::read::{Source, read};
-use crate::section_keys::Exposure;
+use crate::settings_schema::Exposure;
 
 /// What may be changed from outside of this machine. Everything else is read-only there, so that a new key is safe until it is listed: the
 /// rest decides who may reach the server, which programs it starts, which files it reads, or where it sends data.

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use url::Url;
 
 use crate::kind::{HTTP_URL, OPTIONAL_TEXT, expand, quote};
-use crate::section_keys::{Exposure, Keys, Kind, Section, Typed, keys_of};
+use crate::settings_schema::{Exposure, Keys, Kind, Section, Typed, keys_of};
 
 /// Settings of all sources.
 #[derive(Debug, Clone, Default)]

@@ -1,7 +1,7 @@
 //! `[telemetry]`: the record of calls.
 
 use crate::kind::{COUNT_OR_NONE, FLAG, HTTP_URL, quote};
-use crate::section_keys::{Exposure, Kind, keys_of};
+use crate::settings_schema::{Exposure, Kind, keys_of};
 
 /// Settings of the telemetry.
 #[derive(Debug, Clone)]

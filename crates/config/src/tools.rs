@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::kind::{ABSOLUTE_PATHS, TEXTS};
-use crate::section_keys::keys_of;
+use crate::settings_schema::keys_of;
 
 /// Settings of the built-in tools.
 #[derive(Debug, Clone, Default)]

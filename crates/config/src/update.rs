@@ -1,7 +1,7 @@
 //! `[update]`: where releases of Hob are.
 
 use crate::kind::{HTTP_URL, quote};
-use crate::section_keys::{Exposure, Kind, keys_of};
+use crate::settings_schema::{Exposure, Kind, keys_of};
 
 /// Settings of `hob update`.
 #[derive(Debug, Clone, Default)]

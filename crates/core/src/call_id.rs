@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::fnv::{self, fnv1a};
 use crate::random_id::ALPHABET;
 
 /// What stands between the id of a call and the signature that a provider expects back with it.
@@ -31,10 +32,7 @@ pub fn is_short(id: &str) -> bool {
 
 /// Nine letters and digits that depend on the whole id. They are the same in every turn, so that prompts begin alike.
 fn short(id: &str) -> String {
-    // FNV-1a.
-    let mut hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let mut hash = id.bytes().fold(fnv::START, |hash, byte| fnv1a(hash, byte.into()));
     let mut letters = String::with_capacity(SHORT);
     for _ in 0..SHORT {
         letters.push(char::from(ALPHABET[(hash % ALPHABET.len() as u64) as usize]));

@@ -14,7 +14,7 @@ use crate::generate::{AnswerWarning, GenerateRequest, is_documented_field, is_do
 use crate::key::CallerRights;
 use crate::media::{MediaForm, MediaRequest};
 use crate::message::{Content, ContentPart};
-use crate::prefill::PREFILL;
+use crate::response_prefill::PREFILL;
 
 /// The number of ignored fields that an answer names, and the length of each name. Limited, because callers choose the names.
 const MAX_NAMED: usize = 16;
@@ -215,14 +215,15 @@ fn check_image(url: &str, role: CallerRole) -> Result<(), Refused> {
 
 /// A part that only some engines support, from a caller who may send URLs, but not URLs of the engine's own files.
 fn check_schemes(part: &Value) -> Result<(), Refused> {
-    let kind = part["type"].as_str().unwrap_or_default();
-    let address = part[kind]["url"].as_str().or(part[kind]["file_url"].as_str());
-    match address {
-        Some(url) if !is_inline(url) && !is_web_address(url) => {
-            Err(Refused::new(kind, "send a data: URL, or an http or https address"))
+    // vLLM reads a URL without an object around it, and a part without a type.
+    for (name, value) in part.as_object().into_iter().flatten() {
+        let plain = value.as_str().filter(|_| name.ends_with("_url"));
+        let mut addresses = [plain, value["url"].as_str(), value["file_url"].as_str()].into_iter().flatten();
+        if addresses.any(|url| !is_inline(url) && !is_web_address(url)) {
+            return Err(Refused::new(shown(name), "send a data: URL, or an http or https address"));
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 /// A part that only some engines support, from a caller who may not send URLs: only known kinds, with their content
@@ -346,10 +347,26 @@ mod tests {
         ] {
             assert_eq!(refused(part, CallerRole::Stranger), None);
         }
-        let by_address = json!({ "type": "video_url", "video_url": { "url": "https://example.org/x.mp4" } });
-        assert_eq!(refused(by_address, CallerRole::Owner), None);
-        let of_the_engine = json!({ "type": "video_url", "video_url": { "url": "file:///x.mp4" } });
-        let place = "messages[0].content[1].video_url".to_owned();
-        assert_eq!(refused(of_the_engine, CallerRole::Owner), Some(place));
+    }
+
+    #[test]
+    fn the_owner_may_send_urls_but_none_of_the_engines_own_files() {
+        for part in [
+            json!({ "type": "video_url", "video_url": { "url": "https://example.org/x.mp4" } }),
+            json!({ "type": "video_url", "video_url": "https://example.org/x.mp4" }),
+            json!({ "type": "video_url", "video_url": "data:video/mp4;base64,AAAA" }),
+            json!({ "type": "image_embeds", "image_embeds": "AAAA" }),
+        ] {
+            assert_eq!(refused(part, CallerRole::Owner), None);
+        }
+        for part in [
+            json!({ "type": "video_url", "video_url": { "url": "file:///x.mp4" } }),
+            json!({ "type": "video_url", "video_url": "file:///x.mp4" }),
+            json!({ "video_url": { "url": "https://example.com/x.mp4", "file_url": "file:///x.mp4" } }),
+            json!({ "video_url": "file:///x.mp4" }),
+        ] {
+            let place = "messages[0].content[1].video_url".to_owned();
+            assert_eq!(refused(part.clone(), CallerRole::Owner), Some(place), "{part}");
+        }
     }
 }

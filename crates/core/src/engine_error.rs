@@ -1,5 +1,6 @@
 //! How engines fail.
 
+use std::fmt;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -12,7 +13,7 @@ use crate::limit::LimitReached;
 pub enum EngineError {
     /// There was no connection, so nothing was sent.
     #[error("cannot reach {engine} at {address}: {reason}")]
-    Unreachable { engine: String, address: String, reason: String },
+    Unreachable { engine: String, address: String, reason: UnreachableReason },
 
     #[error("{engine} did not answer within {} s", after.as_secs_f32())]
     Timeout { engine: String, after: Duration },
@@ -54,6 +55,27 @@ pub enum EngineError {
     /// The key of the caller may not use more now, so the engine was not asked.
     #[error(transparent)]
     Limit(#[from] LimitReached),
+}
+
+/// Why there was no connection to an engine.
+#[derive(Debug, Clone)]
+pub enum UnreachableReason {
+    /// The engine runs, and its certificate was not accepted.
+    BadCertificate(String),
+    NoConnection(String),
+}
+
+impl fmt::Display for UnreachableReason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (UnreachableReason::BadCertificate(text) | UnreachableReason::NoConnection(text)) = self;
+        formatter.write_str(text)
+    }
+}
+
+impl<T: Into<String>> From<T> for UnreachableReason {
+    fn from(text: T) -> Self {
+        UnreachableReason::NoConnection(text.into())
+    }
 }
 
 impl EngineError {

@@ -7,7 +7,6 @@ pub mod allowed_path;
 mod answer_order;
 pub mod ask;
 pub mod backoff;
-pub mod budget;
 pub mod call_id;
 mod call_tally;
 pub mod caller;
@@ -22,6 +21,7 @@ pub mod engine;
 pub mod engine_error;
 pub mod event;
 mod finish_reason;
+pub mod fnv;
 pub mod generate;
 mod host_discovery;
 pub mod key;
@@ -34,11 +34,12 @@ pub mod model_reason;
 mod named_variants;
 mod passages;
 mod percent_encoding;
-mod prefill;
 mod random_id;
 mod readiness;
 mod reasoning;
+pub mod request_budget;
 pub mod rerank;
+mod response_prefill;
 pub mod secret_paths;
 mod sources_line;
 pub mod stream;
@@ -59,7 +60,6 @@ pub use ask::{
     SpeechRecording,
 };
 pub use backoff::Backoff;
-pub use budget::OverBudget;
 pub use call_tally::CallTally;
 pub use caller::CallerRole;
 pub use collection::{
@@ -71,7 +71,7 @@ pub use context_overflow::{CONTEXT_LENGTH_EXCEEDED, ContextOverflow};
 pub use device::{ComputeDevice, ComputeUnits, DevicePlan, DeviceShare};
 pub use embed::{Cut, EmbedInputs, EmbedRequest, Embeddings, Overlong};
 pub use engine::Engine;
-pub use engine_error::EngineError;
+pub use engine_error::{EngineError, UnreachableReason};
 pub use event::{Event, EventBus, PublishedEvent, RunEvents, Subscription};
 pub use finish_reason::FinishReason;
 pub use generate::{
@@ -92,13 +92,14 @@ pub use model::{ListedModel, ModelCapabilities, ModelInfo, ModelKind, NoSuitable
 pub use model_reason::ModelReason;
 pub use passages::{PASSAGES_BEGIN, PASSAGES_END, has_passages, without_passages};
 pub use percent_encoding::percent_decoded;
-pub use prefill::{CONTINUE_FINAL_MESSAGE, PREFILL};
 pub use random_id::{fill_random, random_id};
 pub use readiness::ReadinessCheck;
 pub use reasoning::{
     REASONING_CONTENT, REASONING_EFFORT, ReasoningSeal, SealedReasoning, THINKING_BLOCKS, is_reasoning_field,
 };
+pub use request_budget::OverBudget;
 pub use rerank::{RelevanceScore, RerankRequest, Reranking};
+pub use response_prefill::{CONTINUE_FINAL_MESSAGE, PREFILL};
 pub use secret_paths::is_secret;
 pub use sources_line::{sources_line, with_sources};
 pub use stream::{

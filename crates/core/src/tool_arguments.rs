@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::budget::{BODY_VALUES, json_values};
+use crate::request_budget::{BODY_VALUES, json_values};
 use crate::tool::ToolError;
 
 /// Arguments that every engine accepts in a history.
@@ -18,7 +18,7 @@ pub fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolError> {
 }
 
 /// The arguments of a call as engines accept them in a history, mended if necessary; `None` for what is no JSON object, such as the
-/// arguments of a call that was cut off. A text with more values than a request may have is not parsed; [`crate::budget`] refuses it.
+/// arguments of a call that was cut off. A text with more values than a request may have is not parsed; [`crate::request_budget`] refuses it.
 pub fn replayable(text: &str) -> Option<Cow<'_, str>> {
     let mended = mended(text);
     let has_too_many =

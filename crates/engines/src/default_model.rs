@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub struct DefaultModel {
     file: Option<PathBuf>,
     /// Whether a choice is written there, or only read.
     recording: Recording,
+    /// Whether it was reported that the file cannot be read.
+    is_reported: Arc<AtomicBool>,
     chosen: ArcSwapOption<ChosenModel>,
     /// Held during a choice, so that concurrent requests choose once.
     choosing: Mutex<()>,
@@ -65,6 +68,7 @@ impl DefaultModel {
             configured: ArcSwapOption::new(configured.map(Arc::new)),
             file: None,
             recording: Recording::On,
+            is_reported: Arc::default(),
             chosen: ArcSwapOption::empty(),
             choosing: Mutex::new(()),
             changing: std::sync::Mutex::new(()),
@@ -79,6 +83,16 @@ impl DefaultModel {
     /// The same, for display: choices that are recorded there are read, and none is recorded.
     pub fn read_from(self, home: &Path) -> Self {
         DefaultModel { recording: Recording::Off, ..self.recorded_at(home) }
+    }
+
+    /// Another one with this configuration and file. It chooses for itself.
+    pub fn sibling(&self) -> Self {
+        DefaultModel {
+            file: self.file.clone(),
+            recording: self.recording,
+            is_reported: Arc::clone(&self.is_reported),
+            ..DefaultModel::new(self.configured().as_deref().cloned())
+        }
     }
 
     /// As configured, which may be `auto`.
@@ -174,23 +188,22 @@ impl DefaultModel {
         self.chosen.store(model.map(chosen).map(Arc::new));
     }
 
-    /// The recorded choices. A file that cannot be read counts as empty: a new choice is better than no answer.
+    /// The recorded choices. A file that cannot be read counts as empty: a new choice is better than no answer. It is reported once until it
+    /// can be read.
     fn read(&self) -> BTreeMap<String, String> {
         let Some(file) = &self.file else { return BTreeMap::new() };
         let parse = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(std::io::Error::from);
-        match fs::read(file).and_then(parse) {
-            Ok(choices) => choices,
-            Err(error) if error.kind() == ErrorKind::NotFound => BTreeMap::new(),
-            Err(error) => {
-                tracing::warn!(
-                    file = %file.display(),
-                    %error,
-                    "the recorded default models cannot be read; Hob chooses new ones. 'hob model use NAME' \
-                     sets one"
-                );
-                BTreeMap::new()
-            }
+        let read = fs::read(file).and_then(parse);
+        let failure = read.as_ref().err().filter(|error| error.kind() != ErrorKind::NotFound);
+        let was_reported = self.is_reported.swap(failure.is_some(), Ordering::Relaxed);
+        if let Some(error) = failure.filter(|_| !was_reported) {
+            tracing::warn!(
+                file = %file.display(),
+                %error,
+                "the recorded default models cannot be read; Hob chooses new ones. 'hob model use NAME' sets one"
+            );
         }
+        read.unwrap_or_default()
     }
 
     /// The file in which choices are recorded, if they are.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use hob_core::{Engine, GenerateRequest, Generation, GenerationStream, ModelInfo};
-use hob_testkit::ScriptedEngine;
+use hob_testkit::{CapturedLog, ScriptedEngine};
 use tokio::sync::Notify;
 
 use super::*;
@@ -132,6 +132,25 @@ async fn reading_records_nothing_and_a_damaged_record_is_ignored() {
     fs::write(home.path().join(FILE), "{ half").unwrap();
     assert_eq!(started(home.path(), &["b"]).await.as_deref(), Some("b"));
     assert_eq!(started(home.path(), &["a", "b"]).await.as_deref(), Some("b"), "it was written anew");
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_reported_once() {
+    for can_be_replaced in [true, false] {
+        let home = tempfile::tempdir().unwrap();
+        match can_be_replaced {
+            true => fs::write(home.path().join(FILE), "{ half").unwrap(),
+            false => fs::create_dir(home.path().join(FILE)).unwrap(),
+        }
+        let log = CapturedLog::start();
+        let default = DefaultModel::new(None).recorded_at(home.path());
+        let pool = EnginePool::new(engine(&["a"]), Vec::new());
+        for default in [default.sibling(), default] {
+            assert_eq!(default.get(&pool).await.unwrap().as_deref(), Some("a"));
+        }
+        let lines = log.lines("cannot be read");
+        assert_eq!(lines.len(), 1, "{lines:?}");
+    }
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use hob_core::{Engine, EngineError, ModelInfo, ModelKind};
+use hob_core::{Engine, EngineError, ModelInfo, ModelKind, UnreachableReason};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -38,7 +38,7 @@ struct ListFailure {
     at: Instant,
     /// The engine is not asked again for this long: an engine that hangs costs at most half of the time.
     took: Duration,
-    reason: String,
+    reason: UnreachableReason,
 }
 
 /// The result of a lookup.
@@ -244,7 +244,7 @@ impl CachedList {
             Err(error) => {
                 let reason = match &error {
                     EngineError::Unreachable { reason, .. } => reason.clone(),
-                    other => other.to_string(),
+                    other => other.to_string().into(),
                 };
                 let failure = ListFailure { at: Instant::now(), took: began.elapsed(), reason };
                 self.failure.store(Some(Arc::new(failure)));

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesOrdered;
 use hob_core::engine::CLOUD;
-use hob_core::{Engine, EngineError, ModelReason};
+use hob_core::{Engine, EngineError, ModelReason, UnreachableReason};
 use hob_net::{BindAddress, is_own_address};
 use thiserror::Error;
 
@@ -215,7 +215,7 @@ pub async fn failure_of(engine: &dyn Engine) -> Option<EngineError> {
 
 /// Whether an engine was not asked because of its certificate.
 pub fn has_bad_certificate(error: &EngineError) -> bool {
-    matches!(error, EngineError::Unreachable { reason, .. } if reason.contains("certificate"))
+    matches!(error, EngineError::Unreachable { reason: UnreachableReason::BadCertificate(_), .. })
 }
 
 /// Why this engine cannot be selected; `None` when it can.

@@ -11,8 +11,8 @@
 //! | `spending` | admits requests and calls, and counts them until they end |
 //! | `refusal` | the messages for a key that has not enough left |
 //! | `options` | what the keys need from the rest of the program |
-//! | `ring` | the keys in memory |
-//! | `looks` | asks for a look at the stored keys, and waits for it |
+//! | `key_snapshot` | the keys in memory |
+//! | `key_refresh` | asks for a refresh of the keys in memory, and waits for it |
 //! | `identity` | identities from outside: tokens that an identity provider has signed |
 //! | `service` | what callers use |
 //! | `usage` | keys with what they have used, for callers |
@@ -29,12 +29,12 @@ mod audited_tool;
 pub mod fuzzing;
 mod identity;
 mod key;
+mod key_refresh;
+mod key_snapshot;
 pub mod limits;
-mod looks;
 mod metered;
 mod options;
 mod refusal;
-mod ring;
 mod secret;
 mod service;
 mod spending;
@@ -49,10 +49,10 @@ pub use identity::{
     KeyPlaces, KeySetError, TokenAlgorithm, TokenError, looks_like_token, token_algorithms,
 };
 pub use key::{ApiKey, KeyError, KeyField, KeyName, KeyPatch, KeyRole, KeyRules, KeyStatus, NewKey};
+pub use key_snapshot::{ActiveKey, KeyCheck, KeySnapshot};
 pub use limits::{Budget, Period, Quota, QuotaUsage, Unit};
 pub use metered::RateHeaders;
 pub use options::{CallCost, KeyOptions, PriceFn, StoreFailure};
-pub use ring::{ActiveKey, KeyCheck, KeySnapshot};
 pub use secret::{KeySecret, SECRET_PREFIX};
 pub use service::{CreatedKey, KeyService, ROTATION_OVERLAP};
 pub use store::{

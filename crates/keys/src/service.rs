@@ -17,11 +17,11 @@ use crate::audit::{AuditActor, AuditEvent};
 use crate::audit_service::AuditService;
 use crate::identity::accounts::IdentityAccounts;
 use crate::key::{ApiKey, KeyError, KeyName, KeyPatch, KeyRules, KeyStatus, NewKey, check_engines};
+use crate::key_refresh::KeyRefresh;
+use crate::key_snapshot::{ActiveKey, KeyCheck, KeySnapshot};
 use crate::limits::Period;
-use crate::looks::KeyLooks;
 use crate::metered::MeterParts;
 use crate::options::KeyOptions;
-use crate::ring::{ActiveKey, KeyCheck, KeySnapshot};
 use crate::secret::{KeySecret, new_id};
 use crate::store::StoredKey;
 
@@ -64,7 +64,7 @@ pub struct KeyService {
     identities: IdentityAccounts,
     /// The engines that a key can name.
     engines: Vec<&'static str>,
-    looks: KeyLooks,
+    refresh: KeyRefresh,
     stopping: CancellationToken,
     tasks: TaskTracker,
 }
@@ -80,7 +80,7 @@ impl KeyService {
             engines,
             snapshot: ArcSwap::default(),
             loading: Mutex::default(),
-            looks: KeyLooks::default(),
+            refresh: KeyRefresh::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }
@@ -101,10 +101,10 @@ impl KeyService {
             read => read?,
         }
         let this = Arc::clone(self);
-        self.looks.set_followed(true);
+        self.refresh.set_followed(true);
         self.tasks.spawn(async move {
             this.follow().await;
-            this.looks.set_followed(false);
+            this.refresh.set_followed(false);
         });
         self.tasks.close();
         Ok(())
@@ -158,7 +158,7 @@ impl KeyService {
     }
 
     /// Reads the keys after a change of this process, which is made even if they cannot be read now: the caller gets its result, such as
-    /// a secret that cannot be shown later, and the next look reads them. Blocks.
+    /// a secret that cannot be shown later, and the next refresh reads them. Blocks.
     fn load_after_change(&self) {
         if let Err(error) = self.load() {
             tracing::warn!(
@@ -179,9 +179,9 @@ impl KeyService {
             tokio::select! {
                 () = self.stopping.cancelled() => return,
                 () = tokio::time::sleep(wait) => {}
-                () = self.looks.asked() => {}
+                () = self.refresh.asked() => {}
             }
-            let is_asked = self.looks.begin();
+            let is_asked = self.refresh.begin();
             let this = Arc::clone(self);
             let cleans = cleaned_at.is_none_or(|at| at.elapsed() >= CLEANING);
             let looked = hob_db::spawn_blocking(move || {
@@ -215,7 +215,7 @@ impl KeyService {
                     (None, failures.next_delay())
                 }
             };
-            self.looks.end();
+            self.refresh.end();
         }
     }
 
@@ -434,9 +434,9 @@ impl KeyRing for KeyService {
         if granted.is_some() || rule.is_some() {
             return granted;
         }
-        self.looks.look_now().await;
+        self.refresh.refresh_now().await;
         while self.snapshot.load().is_unread() && !self.stopping.is_cancelled() {
-            self.looks.next().await;
+            self.refresh.next().await;
         }
         self.grant(name, rule)
     }

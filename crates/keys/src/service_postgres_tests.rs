@@ -197,7 +197,7 @@ async fn a_server_that_starts_without_the_database_refuses_named_keys_until_it_c
     // A task of the key waits.
     let service = Arc::clone(&server.service);
     let task = tokio::spawn(async move { service.stored_grant("ana", None).await });
-    server.service.looks.next().await;
+    server.service.refresh.next().await;
     assert!(!task.is_finished());
     postgres.start_again();
     let granted = task.await.expect("no panic").expect("the key is valid");
@@ -230,7 +230,7 @@ async fn a_task_of_a_key_that_another_server_has_just_created_gets_its_rights() 
     here.service.start().await.expect("started");
     let other = server(&database).await;
     for key in ["ana", "ben", "cleo"] {
-        // The first look reads the keys in any case.
+        // The first refresh reads the keys in any case.
         assert!(here.service.stored_grant(key, None).await.is_none());
         other.create(key, KeyPatch::default()).await;
         // At once, whether or not the announcement of the change has arrived.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use hob_db::DbResult;
 
 use crate::key::{ApiKey, KeyError, KeyName};
+use crate::key_snapshot::ActiveKey;
 use crate::limits::QuotaUsage;
-use crate::ring::ActiveKey;
 use crate::service::{KeyService, blocking};
 use crate::store::{QuotaWindow, StoredKey};
 

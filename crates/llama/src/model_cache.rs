@@ -46,16 +46,25 @@ struct CacheState {
 /// A model that was removed, which may not have freed its memory yet.
 struct LeavingModel {
     thread: SharedThread,
+    number: u64,
     /// Its part of each graphics card.
     cards: Vec<DeviceShare>,
+    /// Whether it has all of that.
+    is_loaded: bool,
+    planned_on: Vec<Card>,
 }
 
 impl CacheState {
     fn remove(&mut self, id: &str) -> Option<Entry> {
         let entry = self.entries.remove(id)?;
         self.leaving.retain(|model| !model.thread.has_ended());
-        let cards = if entry.is_loaded { entry.memory.cards.clone() } else { Vec::new() };
-        self.leaving.push(LeavingModel { thread: entry.thread.clone(), cards });
+        self.leaving.push(LeavingModel {
+            thread: entry.thread.clone(),
+            number: entry.number,
+            cards: entry.memory.cards.clone(),
+            is_loaded: entry.is_loaded,
+            planned_on: entry.planned_on.clone(),
+        });
         Some(entry)
     }
 
@@ -65,17 +74,19 @@ impl CacheState {
         without(cards, loaded.flat_map(|entry| &entry.memory.cards))
     }
 
-    /// The same also without the models that are being unloaded, and those that are being loaded.
+    /// The same also without the models that are being unloaded, and those that are being loaded, also if they were removed meanwhile.
     fn without_models(&self, cards: &[Card]) -> Vec<Card> {
-        let leaving = self.leaving.iter().filter(|model| !model.thread.has_ended());
-        let cards = without(&self.without_loaded(cards), leaving.flat_map(|model| &model.cards));
-        let uses_cards = |entry: &&Entry| !entry.memory.cards.is_empty();
-        let loading = self.entries.values().filter(|entry| !entry.is_loaded).filter(uses_cards);
-        let loading: Vec<&Entry> = loading.collect();
-        match loading.iter().max_by_key(|entry| entry.number) {
-            Some(latest) => {
-                let shares = loading.iter().flat_map(|entry| &entry.memory.cards);
-                without_loading(&cards, shares, &latest.planned_on)
+        let leaving = || self.leaving.iter().filter(|model| !model.thread.has_ended());
+        let unloading = leaving().filter(|model| model.is_loaded);
+        let cards = without(&self.without_loaded(cards), unloading.flat_map(|model| &model.cards));
+        let staying = self.entries.values().filter(|entry| !entry.is_loaded);
+        let staying = staying.map(|entry| (entry.number, &entry.memory.cards, &entry.planned_on));
+        let removed = leaving().filter(|model| !model.is_loaded);
+        let removed = removed.map(|model| (model.number, &model.cards, &model.planned_on));
+        let loading: Vec<_> = staying.chain(removed).filter(|(_, shares, _)| !shares.is_empty()).collect();
+        match loading.iter().max_by_key(|(number, ..)| *number) {
+            Some((_, _, planned_on)) => {
+                without_loading(&cards, loading.iter().flat_map(|(_, shares, _)| *shares), planned_on)
             }
             None => cards,
         }

@@ -201,6 +201,20 @@ async fn a_model_that_is_being_unloaded_does_not_count_on_the_card() {
             }
         })
     };
+    let (lease, _) = cache.load("b").await.expect("it is being loaded");
+    drop(lease);
+    // Half of it is loaded when it is removed.
+    let half = cache.running()[0].size_vram.expect("a part on the card") / 2;
+    FREE.store(8 * GB - half, Ordering::Relaxed);
+    let removed = cache.state.lock().remove("b").expect("it is being loaded");
+    let stored = cache.find("b").await.expect("the model");
+    assert_eq!(cache.needed(&stored).expect("within the limit").1, [card(8 * GB)]);
+    MAY_END.store(true, Ordering::Relaxed);
+    removed.thread.join();
+    assert_eq!(cache.needed(&stored).expect("within the limit").1, [card(8 * GB - half)]);
+
+    MAY_END.store(false, Ordering::Relaxed);
+    FREE.store(8 * GB, Ordering::Relaxed);
     let (_lease, a) = load(&cache, "a").await;
     FREE.store(RESERVE, Ordering::Relaxed);
     let removed = cache.state.lock().remove("a").expect("it is loaded");
@@ -209,7 +223,6 @@ async fn a_model_that_is_being_unloaded_does_not_count_on_the_card() {
     assert_eq!(b, a);
     MAY_END.store(true, Ordering::Relaxed);
     removed.thread.join();
-    let stored = cache.find("b").await.expect("the model");
     cache.state.lock().entries.clear();
     assert_eq!(cache.needed(&stored).expect("within the limit").1, [card(RESERVE)]);
 }

@@ -11,16 +11,16 @@
     allow(clippy::disallowed_methods, reason = "tests start programs with the environment they were given")
 )]
 
+mod backend_choice;
 pub mod chunk;
 pub mod context;
+mod document_library;
 mod embed;
 mod forget;
 pub mod index;
-mod library;
 mod listing;
 mod note;
 mod open;
-mod quantise;
 mod question_collections;
 pub mod read;
 mod relevance;
@@ -31,18 +31,19 @@ pub mod tokens;
 pub mod tools;
 mod types;
 mod vector_codes;
+mod vector_quantization;
 mod word_plan;
 mod word_query;
 
 pub use chunk::{Chunk, ChunkOptions, ChunkOptionsError, chunk};
 pub use context::ContextBudget;
-pub use embed::{Embedder, EmbedderDownload, EmbedderSource, NoEmbedder};
-pub use index::{IndexOptions, IndexProgress, IndexProgressFn};
-pub use library::{
+pub use document_library::{
     DocumentLibrary, DocumentLibraryError, DocumentLibraryOptions, DocumentUpload, FolderRequest,
     ForgetReport, IndexJob, JobKind, JobScope, JobState, PayerScope, UploadPayer, WatchOptions,
     move_unknown_uploads,
 };
+pub use embed::{Embedder, EmbedderDownload, EmbedderSource, NoEmbedder};
+pub use index::{IndexOptions, IndexProgress, IndexProgressFn};
 pub use question_collections::question_collections;
 pub use read::{
     AttachmentReader, Document, FileText, MAX_ATTACHMENT_BYTES, OcrProgram, ReadError, ReadLimits,

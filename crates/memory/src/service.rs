@@ -12,8 +12,9 @@ use hob_db::{DbResult, Storage};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::backend_choice::BackendChoice;
 use crate::context::{Context, ContextBudget, context};
-use crate::embed::{EmbedderDownload, EmbedderSource};
+use crate::embed::EmbedderSource;
 use crate::index::watch::DirectoryWatch;
 use crate::index::{IndexOptions, IndexProgress, index, resolve};
 use crate::note::note_source;
@@ -81,11 +82,15 @@ impl MemoryService {
 
     /// The configured backend, or the one that suits what is indexed.
     pub async fn backend(&self) -> Result<MemoryBackend, MemoryError> {
-        if let Some(backend) = self.options.backend {
-            return Ok(backend);
-        }
-        let has_vectors = self.read(|store| store.has_vectors()).await?.unwrap_or(false);
-        Ok(if has_vectors { MemoryBackend::Hybrid } else { MemoryBackend::Sqlite })
+        self.resolve(self.choice(None)).await
+    }
+
+    fn choice(&self, asked: Option<MemoryBackend>) -> BackendChoice {
+        BackendChoice::new(asked, self.options.backend)
+    }
+
+    async fn resolve(&self, choice: BackendChoice) -> Result<MemoryBackend, MemoryError> {
+        choice.resolve(async { Ok(self.read(|store| store.has_vectors()).await?.unwrap_or(false)) }).await
     }
 
     /// The best passages that are relevant, or the best by words if none is.
@@ -106,24 +111,20 @@ impl MemoryService {
         events: &RunEvents,
     ) -> Result<SearchResults, MemoryError> {
         let store = self.store.find().await?.ok_or(MemoryError::Empty)?;
-        let mut backend = match query.backend {
-            Some(backend) => backend,
-            None => self.backend().await?,
-        };
-        let is_automatic = query.backend.or(self.options.backend).is_none();
-        let download = download_for(is_automatic);
+        let choice = self.choice(query.backend);
+        let mut backend = self.resolve(choice).await?;
         let wanted = |backend| SearchRequest {
             question: &query.text,
             count: query.top_k,
             backend,
-            download,
+            download: choice.download(),
             purpose,
             floor: self.options.relevance,
             collections: query.collections.clone(),
         };
         let embedders = self.options.embedders.as_ref();
         let passages = match search(&store, embedders, wanted(backend)).await {
-            Err(error) if is_automatic && error.is_about_vectors() => {
+            Err(error) if choice.is_automatic() && error.is_about_vectors() => {
                 tracing::debug!(%error, "searching by words");
                 backend = MemoryBackend::Sqlite;
                 search(&store, embedders, wanted(backend)).await?
@@ -241,7 +242,7 @@ impl MemoryService {
     }
 
     async fn embed_note(&self, store: &Arc<dyn MemoryStore>, name: &str) -> Result<(), MemoryError> {
-        let download = download_for(self.options.backend.is_none());
+        let download = self.choice(None).download();
         let embedder = self.options.embedders.embedder(download).await?;
         // The payer of this note does not pay for others.
         embedder.embed_missing(store, &SourceScope::Path(name.to_owned()), &|_| {}).await.map(drop)
@@ -274,15 +275,12 @@ impl MemoryService {
         let IndexRequest { backend, collection, listener, stop } = indexing;
         // Before a database is created.
         let path = resolve(path)?;
-        let is_automatic = backend.or(self.options.backend).is_none();
-        let backend = match backend {
-            Some(backend) => backend,
-            None => self.backend().await?,
-        };
+        let choice = self.choice(backend);
+        let backend = self.resolve(choice).await?;
         // Checked before the long work.
         let embedder = match backend.needs_vectors() {
-            true => match self.options.embedders.embedder(download_for(is_automatic)).await {
-                Err(error) if is_automatic => {
+            true => match self.options.embedders.embedder(choice.download()).await {
+                Err(error) if choice.is_automatic() => {
                     tracing::warn!(
                         %error,
                         "no vectors can be made, so new passages are found by their words. Index again later \
@@ -350,8 +348,8 @@ impl MemoryService {
 
     /// How much is in the collections.
     pub async fn stats(&self, collections: CollectionSet) -> Result<MemoryStats, MemoryError> {
-        let backend = self.backend().await?;
-        let automatic = self.options.backend.is_none();
+        let choice = self.choice(None);
+        let (backend, automatic) = (self.resolve(choice).await?, choice.is_automatic());
         let is_all = collections == CollectionSet::All;
         let Some(store) = self.store.find().await? else {
             let database_bytes = is_all.then_some(0);
@@ -407,11 +405,6 @@ impl MemoryService {
 fn last_question(messages: &[Message]) -> Option<String> {
     let last = messages.iter().rfind(|message| message.role == Role::User)?;
     Some(last.content.text().into_owned()).filter(|text| !text.trim().is_empty())
-}
-
-/// Without a chosen backend, no model is downloaded.
-fn download_for(is_automatic: bool) -> EmbedderDownload {
-    if is_automatic { EmbedderDownload::Refused } else { EmbedderDownload::Allowed }
 }
 
 /// The indexed form of a path, whose file may be deleted.

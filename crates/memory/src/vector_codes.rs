@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::quantise::code_words;
+use crate::vector_quantization::code_words;
 
 /// The version of the vectors in a database. Both numbers only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,6 +1,7 @@
-//! Texts of network errors.
+//! Texts and kinds of network errors.
 
 use std::error::Error;
+use std::io;
 
 /// How the standard library and rustls begin texts that say little, and what they mean.
 const PLAIN_WORDS: [(&str, &str); 4] = [
@@ -32,10 +33,26 @@ pub fn root_cause(error: &dyn Error) -> String {
     }
 }
 
+/// Whether there is no connection because the certificate of the server was not accepted.
+pub fn is_bad_certificate(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        if let Some(error) = cause.downcast_ref::<rustls::Error>() {
+            use rustls::Error::{InvalidCertificate, NoCertificatesPresented};
+            return matches!(error, InvalidCertificate(_) | NoCertificatesPresented);
+        }
+        // The `source` of an `io::Error` skips the error in it.
+        next = match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => cause.source(),
+        };
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use std::fmt;
-    use std::io;
     use std::time::Duration;
 
     use rustls::CertificateError;
@@ -78,6 +95,16 @@ mod tests {
             let text = root_cause(&Wrapped(error));
             assert!(text.starts_with("its certificate ") && text.contains(words), "{text}");
         }
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_accepted_is_known_by_the_type_of_the_error() {
+        let wrapped = |error| Wrapped(io::Error::other(io::Error::new(io::ErrorKind::InvalidData, error)));
+        let refusal = rustls::Error::InvalidCertificate(CertificateError::NotValidForName);
+        assert!(is_bad_certificate(&wrapped(refusal)));
+        assert!(is_bad_certificate(&wrapped(rustls::Error::NoCertificatesPresented)));
+        assert!(!is_bad_certificate(&wrapped(rustls::Error::HandshakeNotComplete)));
+        assert!(!is_bad_certificate(&Wrapped(io::Error::other("no host 'certificate.lan'"))));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Shared by all network clients and the server: the HTTP client and its options, bodies with a limit, TLS, local and public addresses,
+//! Shared by all network clients and the server: the HTTP client and its options, bodies with a limit, `Retry-After`, TLS, local and public addresses,
 //! the names of this machine, the announcement of its server, the trace context, which of several hosts got a request, the sockets of
 //! Hob's own HTTP client and of its server.
 //! Knows nothing of engines, pages or channels, and sends no HTTP request.
@@ -13,6 +13,7 @@ mod interfaces;
 mod local_address;
 mod machine_name;
 mod response_body;
+mod retry_after;
 mod server_tls;
 #[cfg(simulation)]
 mod simulated_stream;
@@ -22,7 +23,7 @@ pub mod trace_context;
 
 pub use announce::{AnnounceError, Announcement, Announcer};
 pub use client_tls::{TlsClient, TlsClientSocket, connect_tcp, read_authorities};
-pub use error::root_cause;
+pub use error::{is_bad_certificate, root_cause};
 pub use http_client::{
     CertificateCheck, DEFAULT_CONNECT_TIMEOUT, FixedAddress, HttpClientOptions, ProxyUse, RedirectPolicy,
     USER_AGENT, http_client,
@@ -33,5 +34,6 @@ pub use local_address::{
 };
 pub use machine_name::{local_name, machine_name, machine_names};
 pub use response_body::response_body;
+pub use retry_after::{retry_after, whole_seconds};
 pub use server_tls::{CertificateChange, CertificateError, CertificateFiles, ServerCertificate, TlsSocket};
 pub use tls::install_crypto;

@@ -16,7 +16,7 @@ pub enum Overwrite {
 
 #[derive(Debug, Error)]
 pub enum WriteError {
-    #[error("{} already exists. Use --force to replace it.", path.display())]
+    #[error("{} already exists", path.display())]
     Exists { path: PathBuf },
 
     #[error("cannot create the directory {}", path.display())]
@@ -158,10 +158,7 @@ mod tests {
         let path = root.path().join("config.toml");
         fs::write(&path, "mine").expect("written");
         let refusal = write_new(&path, "new", Overwrite::Refuse).expect_err("refused");
-        assert_eq!(
-            refusal.to_string(),
-            format!("{} already exists. Use --force to replace it.", path.display())
-        );
+        assert_eq!(refusal.to_string(), format!("{} already exists", path.display()));
         assert_eq!(fs::read_to_string(&path).expect("readable"), "mine");
         write_new(&path, "new", Overwrite::Force).expect("written");
         assert_eq!(fs::read_to_string(&path).expect("readable"), "new");

@@ -1,5 +1,6 @@
 //! Recognises a repeated question.
 
+use hob_core::fnv::{self, fnv1a};
 use hob_core::{Content, ContentPart, GenerateRequest, Role};
 
 /// Fields of the chat-completions format that identify the user: the older one and the newer one.
@@ -40,18 +41,17 @@ pub fn question_hash(request: &GenerateRequest) -> Option<u64> {
     Some(print.0)
 }
 
-/// FNV-1a, which is the same in every process and version.
 struct Fingerprint(u64);
 
 impl Default for Fingerprint {
     fn default() -> Self {
-        Fingerprint(0xcbf2_9ce4_8422_2325)
+        Fingerprint(fnv::START)
     }
 }
 
 impl Fingerprint {
     fn add(&mut self, number: u64) {
-        self.0 = (self.0 ^ number).wrapping_mul(0x0000_0100_0000_01b3);
+        self.0 = fnv1a(self.0, number);
     }
 
     /// Begins a part. No text contains such a byte.

@@ -217,10 +217,7 @@ mod tests {
             (refused(429, "slow down"), false),
             (EngineError::Unsupported { engine: engine(), field: "tools".into(), hint: None }, true),
             (EngineError::Timeout { engine: engine(), after: Duration::from_secs(1) }, true),
-            (
-                EngineError::Unreachable { engine: engine(), address: String::new(), reason: String::new() },
-                false,
-            ),
+            (EngineError::Unreachable { engine: engine(), address: String::new(), reason: "".into() }, false),
         ] {
             assert_eq!(is_models_fault(&error), expected, "{error}");
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hob_core::OverBudget;
-use hob_core::budget::{MODEL_NAME_CHARS, check_body_values};
+use hob_core::request_budget::{MODEL_NAME_CHARS, check_body_values};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

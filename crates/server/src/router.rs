@@ -21,7 +21,7 @@ use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
 use crate::ollama;
 use crate::openai::{chat, completions, embeddings, media, rerank, tokenize};
-use crate::pages::{chat_page, document, live, markdown, models_page, not_found_page, report_pages};
+use crate::pages::{admin_pages, chat_page, document, live, markdown, models_page, not_found_page};
 use crate::pipeline::Pipeline;
 use crate::reload::AccessRules;
 use crate::request_metrics::RequestMetrics;
@@ -118,20 +118,20 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/api/show", Ask, post(ollama::models::show)),
         ("/api/ps", Ask, get(ollama::models::ps)),
         ("/api/version", Open, get(ollama::models::version)),
-        ("/api/pull", Owner, post(ollama::library::pull)),
-        ("/api/delete", Owner, delete(ollama::library::delete)),
-        ("/api/copy", Owner, post(ollama::library::copy)),
+        ("/api/pull", Owner, post(ollama::model_management::pull)),
+        ("/api/delete", Owner, delete(ollama::model_management::delete)),
+        ("/api/copy", Owner, post(ollama::model_management::copy)),
         ("/api/create", Open, post(ollama::refused::create)),
         ("/api/push", Open, post(ollama::refused::push)),
         ("/api/blobs/{digest}", Open, post(ollama::refused::blobs).head(ollama::refused::blobs)),
         ("/", Open, get(chat_page::show)),
-        ("/documents", Open, report_pages::route(&report_pages::DOCUMENTS)),
-        ("/tasks", Open, report_pages::route(&report_pages::TASKS)),
-        ("/channels", Open, report_pages::route(&report_pages::CHANNELS)),
+        ("/documents", Open, admin_pages::route(&admin_pages::DOCUMENTS)),
+        ("/tasks", Open, admin_pages::route(&admin_pages::TASKS)),
+        ("/channels", Open, admin_pages::route(&admin_pages::CHANNELS)),
         ("/models", Open, get(models_page::show)),
-        ("/dashboard", Open, report_pages::route(&report_pages::ACTIVITY)),
-        ("/team", Open, report_pages::route(&report_pages::TEAM)),
-        ("/settings", Open, report_pages::route(&report_pages::SETTINGS)),
+        ("/dashboard", Open, admin_pages::route(&admin_pages::ACTIVITY)),
+        ("/team", Open, admin_pages::route(&admin_pages::TEAM)),
+        ("/settings", Open, admin_pages::route(&admin_pages::SETTINGS)),
         ("/pages/markdown", Open, post(markdown::create)),
         ("/pages/document", Ask, post(document::create)),
         ("/pages/live", Own, get(live::watch)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use axum::extract::State;
-use hob_app::{AskService, EmbeddedEngine, ModelLibrary};
+use hob_app::{AskService, EmbeddedEngine, ModelManagement};
 use hob_channels::whatsapp::WhatsappLinking;
 use hob_config::ServerConfig;
 use hob_conversations::{ChatStore, ResponseStore};
@@ -51,7 +51,7 @@ pub struct ServerParts {
     /// Stores chats. Without it `/v1/chats` answers 503.
     pub chats: Option<Arc<dyn ChatStore>>,
     /// Downloads and deletes models. Without it `/api/pull` answers 503.
-    pub library: Option<Arc<ModelLibrary>>,
+    pub model_management: Option<Arc<ModelManagement>>,
     /// Lets the embedded engine answer later. Without it `/v1/engines/embedded` answers 503.
     pub embedded: Option<Arc<EmbeddedEngine>>,
     /// Adds documents in the background. Without it documents can only be searched.
@@ -71,7 +71,7 @@ pub struct ServerParts {
 }
 
 impl From<Arc<AskService>> for ServerParts {
-    /// Without a record, without tasks, without stored responses and without a library of models.
+    /// Without a record, without tasks, without stored responses and without model management.
     fn from(system: Arc<AskService>) -> Self {
         ServerParts {
             system,
@@ -79,7 +79,7 @@ impl From<Arc<AskService>> for ServerParts {
             scheduler: None,
             responses: None,
             chats: None,
-            library: None,
+            model_management: None,
             embedded: None,
             documents: None,
             linking: None,
@@ -104,7 +104,7 @@ pub(crate) struct ServerState {
     pub(crate) chats: Option<Arc<dyn ChatStore>>,
     pub(crate) background: Arc<BackgroundRuns>,
     pub(crate) conversation_locks: Arc<ConversationLocks>,
-    pub(crate) library: Option<Arc<ModelLibrary>>,
+    pub(crate) model_management: Option<Arc<ModelManagement>>,
     pub(crate) embedded: Option<Arc<EmbeddedEngine>>,
     pub(crate) documents: Option<DocumentLibrary>,
     pub(crate) linking: Option<Arc<WhatsappLinking>>,
@@ -146,7 +146,7 @@ impl ServerState {
             scheduler,
             responses,
             chats,
-            library,
+            model_management,
             embedded,
             documents,
             linking,
@@ -174,7 +174,7 @@ impl ServerState {
             chats,
             background,
             conversation_locks: Arc::default(),
-            library,
+            model_management,
             embedded,
             documents,
             linking,

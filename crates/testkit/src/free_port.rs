@@ -7,6 +7,8 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::sync::Mutex;
 
+use crate::shared_directory::shared_directory;
+
 /// Below the range of Linux (from 32768) and of macOS (from 49152), and without 30000: Hob looks for SGLang there unless the
 /// configuration names another address.
 const RANGE: std::ops::Range<u16> = 20_000..30_000;
@@ -16,7 +18,7 @@ static CLAIMS: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
 /// A port on which no program listens until this process starts one. It is this process's own until its end.
 pub fn free_port() -> u16 {
-    let directory = std::env::temp_dir().join("hob-test-ports");
+    let directory = shared_directory().join("hob-test-ports");
     std::fs::create_dir_all(&directory).expect("a directory for claims");
     let mut claims = CLAIMS.lock().expect("no test fails while it claims a port");
     // Tests that begin side by side begin to look at different places, and a test behind the ports that it has.

@@ -4,6 +4,7 @@
 #![expect(clippy::expect_used, reason = "a test that cannot set itself up should fail loudly")]
 
 mod brief_engine;
+mod captured_log;
 mod certificate;
 mod closing_server;
 #[cfg(unix)]
@@ -31,6 +32,7 @@ mod postgres_server;
 mod recorded_run;
 pub mod repository;
 mod scripted_engine;
+mod shared_directory;
 #[cfg(simulation)]
 pub mod simulation;
 mod smtp_server;
@@ -43,6 +45,7 @@ mod transcript;
 pub mod trend;
 
 pub use brief_engine::BriefEngine;
+pub use captured_log::CapturedLog;
 pub use certificate::TestCertificate;
 pub use closing_server::{Closing, ClosingServer};
 #[cfg(unix)]

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::shared_directory::shared_directory;
 use crate::{free_port, part, repository};
 
 /// The directory that contains `bin/postgres`.
@@ -57,7 +58,7 @@ impl PostgresServer {
         // A socket's path must be short. Checkouts with other versions have another server.
         let name =
             installation.bytes().fold(0_u64, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
-        let directory = std::env::temp_dir().join(format!("hob-test-postgres-{name:x}"));
+        let directory = shared_directory().join(format!("hob-test-postgres-{name:x}"));
         fs::create_dir_all(&directory).expect("a directory");
         let users = lock_file(&directory.join("users"));
         users.lock_shared().expect("locked");

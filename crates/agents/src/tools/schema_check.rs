@@ -1,6 +1,6 @@
 //! Parses the arguments of a call, and explains to the model what is wrong with them.
 
-use hob_core::budget::can_collect_errors;
+use hob_core::request_budget::can_collect_errors;
 use jsonschema::{ValidationError, Validator};
 use serde_json::{Map, Value};
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use hob_core::budget::check_schema;
+use hob_core::request_budget::check_schema;
 use hob_core::{AskError, Tool, ToolDefinition, ToolSpec};
 use jsonschema::Validator;
 use thiserror::Error;

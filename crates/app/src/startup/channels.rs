@@ -8,7 +8,7 @@ use hob_channels::telegram::{TelegramApi, TelegramBot};
 use hob_channels::whatsapp::{WhatsappInstaller, WhatsappLinking, WhatsappProgram};
 use hob_channels::{
     Channel, ChannelError, ChannelOptions, ChannelService, ChannelSharing, ChannelStore, EMAIL_CHANNEL,
-    GatewayOptions, InboundRules, OpenedChannelStore, TelegramOptions, WhatsappOptions, open_channel_store,
+    GatewayOptions, OpenedChannelStore, ReplyRules, TelegramOptions, WhatsappOptions, open_channel_store,
     rules_with_email,
 };
 use hob_config::{ChannelConfig, Config, TelegramConfig, read_secret_file};
@@ -48,7 +48,7 @@ pub fn open_channels(
         whatsapp: channel.whatsapp.enabled.then(|| whatsapp_options(config, home)),
         telegram: channel.telegram.enabled.then(|| telegram_options(&channel.telegram)).transpose()?,
         email: channel.email.enabled.then(|| email_options(config)).transpose()?,
-        inbound: channel.reply.then(|| rules(channel)),
+        reply_rules: channel.reply.then(|| rules(channel)),
         store: opened.map(|opened| opened.store),
         // With a shared database, a lease decides which process is connected.
         lock: sharing.is_none().then(|| home.join(LOCK)),
@@ -153,8 +153,8 @@ fn telegram_token(config: &TelegramConfig) -> Result<SecretString, ChannelError>
     })
 }
 
-fn rules(config: &ChannelConfig) -> InboundRules {
-    let rules = InboundRules {
+fn rules(config: &ChannelConfig) -> ReplyRules {
+    let rules = ReplyRules {
         agent: match config.default_agent {
             Some(agent) => AgentPreference::Named(agent.as_str().to_owned()),
             None => AgentPreference::None,

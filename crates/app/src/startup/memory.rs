@@ -73,7 +73,7 @@ pub fn open_memory(
 }
 
 /// Adds documents to the memory in the background. Watches nothing until it is started.
-pub fn open_library(home: &Path, memory: Arc<MemoryService>) -> DocumentLibrary {
+pub fn open_document_library(home: &Path, memory: Arc<MemoryService>) -> DocumentLibrary {
     let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
     DocumentLibrary::new(
         memory,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::authentication::is_authenticated;
 use super::thread::{CHANNEL, MailThread};
 use crate::file::{ChannelFile, MAX_FILE_BYTES, MAX_FILES};
-use crate::inbox::{FORWARDED, SUBJECT};
+use crate::message_queue::{FORWARDED, SUBJECT};
 use crate::types::ChannelMessage;
 
 /// Whose messages are answered.

@@ -17,8 +17,8 @@ use super::incoming::SenderRules;
 use super::thread::CHANNEL;
 use crate::blocking::blocking;
 use crate::file::MAX_FILE_BYTES;
-use crate::inbox::Inbox;
 use crate::listener::Listener;
+use crate::message_queue::MessageQueue;
 use crate::rate_limiter::{RateCheck, RateLimiter};
 use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
@@ -94,7 +94,7 @@ pub(super) struct EmailListener {
     pub backoff: Backoff,
     /// A sender cannot stop the channel with a message that takes too long, or that the server cannot deliver.
     pub failed: Mutex<FailedRead>,
-    pub inbox: Inbox,
+    pub queue: MessageQueue,
     pub status: StatusCell,
 }
 
@@ -119,7 +119,7 @@ impl Position {
 #[async_trait]
 impl Listener for EmailListener {
     async fn listen(&self, stop: CancellationToken) {
-        let resumed = self.inbox.resume(|message| message.channel == CHANNEL);
+        let resumed = self.queue.resume(|message| message.channel == CHANNEL);
         if stop.run_until_cancelled(resumed).await.is_none() {
             return;
         }
@@ -258,7 +258,7 @@ impl EmailListener {
         }
     }
 
-    /// Puts a message into the inbox, if it is to be answered.
+    /// Puts a message into the queue, if it is to be answered.
     async fn take(&self, session: &mut ImapSession, position: Position) -> Result<(), EmailReadError> {
         let Some(bytes) = session.message(position.uid, MAX_MESSAGE_BYTES).await? else {
             // It was deleted, or the server does not deliver it this time.
@@ -280,7 +280,7 @@ impl EmailListener {
                 );
             }
             Ok(question) => {
-                if !self.inbox.accept_repeated(question).await {
+                if !self.queue.accept_repeated(question).await {
                     return Err(EmailReadError::Stopped);
                 }
             }

@@ -15,7 +15,7 @@ use hob_mail::MailAccount;
 use parking_lot::Mutex;
 
 use crate::channel::{Channel, ChannelParts};
-use crate::inbox::{InboxLimits, InboxParts};
+use crate::message_queue::{MessageQueueLimits, MessageQueueParts};
 use crate::outgoing::MessageSender;
 use crate::rate_limiter::RateLimiter;
 use crate::seen_messages::{RecentMessages, SeenMessages};
@@ -55,7 +55,7 @@ pub struct EmailOptions {
     /// How long one wait for new messages lasts.
     pub idle_for: Duration,
     pub backoff: Backoff,
-    pub limits: InboxLimits,
+    pub limits: MessageQueueLimits,
     pub events: EventBus,
     pub seen_messages: Arc<dyn SeenMessages>,
     /// Remembers how far the folder was read; `None` if nothing can be saved.
@@ -78,7 +78,7 @@ impl EmailOptions {
             poll_interval: Duration::from_secs(60),
             idle_for: IDLE_FOR,
             backoff: Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(300) },
-            limits: InboxLimits::default(),
+            limits: MessageQueueLimits::default(),
             events: EventBus::new(),
             seen_messages: Arc::new(RecentMessages::default()),
             store: None,
@@ -93,7 +93,7 @@ impl Channel {
         let status = StatusCell::default();
         let sender =
             EmailSender { account: options.smtp, from: options.address.clone(), from_name: options.name };
-        let inbox = InboxParts {
+        let queue = MessageQueueParts {
             sender: Arc::new(sender) as Arc<dyn MessageSender>,
             seen_messages: options.seen_messages,
             events: options.events,
@@ -103,7 +103,7 @@ impl Channel {
             name: CHANNEL.to_owned(),
             sharing: options.sharing,
             gateway_url: String::new(),
-            inbox,
+            queue,
             status: status.clone(),
         };
         let rules = SenderRules {
@@ -111,7 +111,7 @@ impl Channel {
             senders: options.senders.iter().map(|entry| entry.trim().to_ascii_lowercase()).collect(),
             authentication_server: options.authentication_server,
         };
-        Channel::new(parts, |inbox| EmailListener {
+        Channel::new(parts, |queue| EmailListener {
             account: options.imap,
             folder: options.folder,
             rules,
@@ -122,7 +122,7 @@ impl Channel {
             poll_interval: options.poll_interval,
             backoff: options.backoff,
             failed: Mutex::default(),
-            inbox,
+            queue,
             status,
         })
     }

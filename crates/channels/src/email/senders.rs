@@ -3,10 +3,10 @@
 use hob_core::Reach;
 
 use super::thread::CHANNEL;
-use crate::inbound::InboundRules;
+use crate::auto_reply::ReplyRules;
 
 /// The rules as they apply to e-mail. Without a server that checks senders, the trust in one never includes tools that act.
-pub fn rules_with_email(rules: InboundRules, is_checked: bool) -> InboundRules {
+pub fn rules_with_email(rules: ReplyRules, is_checked: bool) -> ReplyRules {
     let most = if is_checked { Reach::Act } else { Reach::Read };
     let limited = |(sender, reach): (String, Reach)| {
         if !is_email(&sender) {
@@ -22,7 +22,7 @@ pub fn rules_with_email(rules: InboundRules, is_checked: bool) -> InboundRules {
         (sender.to_ascii_lowercase(), reach.min(most))
     };
     let lowered = |sender: String| if is_email(&sender) { sender.to_ascii_lowercase() } else { sender };
-    InboundRules {
+    ReplyRules {
         trust: rules.trust.into_iter().map(limited).collect(),
         allow_from: rules.allow_from.into_iter().map(lowered).collect(),
         ..rules
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn the_sender_of_an_email_never_acts_unless_a_server_checks_it() {
         let senders = ["email:Ann@Example.org", "telegram:Ann"].map(str::to_owned);
-        let rules = InboundRules {
+        let rules = ReplyRules {
             agent: AgentPreference::None,
             trust: senders.clone().map(|sender| (sender, Reach::Act)).into(),
             allow_from: senders.into(),

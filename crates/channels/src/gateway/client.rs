@@ -14,8 +14,8 @@ use crate::channel::{Channel, ChannelParts};
 use crate::gateway::address::Address;
 use crate::gateway::sender::{GatewayConnector, GatewaySender};
 use crate::gateway::shared::GatewayTimeouts;
-use crate::inbox::{Inbox, InboxLimits, InboxParts};
 use crate::listener::Listener;
+use crate::message_queue::{MessageQueue, MessageQueueLimits, MessageQueueParts};
 use crate::outgoing::MessageSender;
 use crate::seen_messages::{RecentMessages, SeenMessages};
 use crate::sharing::ChannelSharing;
@@ -33,7 +33,7 @@ pub struct GatewayOptions {
     /// The average pause between two attempts to connect.
     pub reconnect_interval: Duration,
     pub timeouts: GatewayTimeouts,
-    pub limits: InboxLimits,
+    pub limits: MessageQueueLimits,
     pub events: EventBus,
     pub seen_messages: Arc<dyn SeenMessages>,
     /// Channels that Hob connects to itself. Their messages of an earlier process are not the gateway's.
@@ -49,7 +49,7 @@ impl GatewayOptions {
             token: None,
             reconnect_interval: GATEWAY_RECONNECT_INTERVAL,
             timeouts: GatewayTimeouts::default(),
-            limits: InboxLimits::default(),
+            limits: MessageQueueLimits::default(),
             events: EventBus::new(),
             seen_messages: Arc::new(RecentMessages::default()),
             direct_channels: vec![whatsapp::CHANNEL],
@@ -67,7 +67,7 @@ impl Channel {
         let sender =
             GatewaySender::new(connector.clone()).map_err(|reason| ChannelError::Invalid { reason })?;
         let (sender, status) = (Arc::new(sender), StatusCell::default());
-        let inbox = InboxParts {
+        let queue = MessageQueueParts {
             sender: Arc::clone(&sender) as Arc<dyn MessageSender>,
             seen_messages: options.seen_messages,
             events: options.events,
@@ -77,18 +77,18 @@ impl Channel {
             name: format!("gateway {}", options.url),
             sharing: options.sharing,
             gateway_url: options.url,
-            inbox,
+            queue,
             status: status.clone(),
         };
         let interval = options.reconnect_interval;
         let direct_channels = options.direct_channels;
-        Ok(Channel::new(parts, |inbox| GatewayListener {
+        Ok(Channel::new(parts, |queue| GatewayListener {
             connector,
             interval,
             direct_channels,
             status,
             sender,
-            inbox,
+            queue,
         }))
     }
 }
@@ -100,14 +100,14 @@ struct GatewayListener {
     direct_channels: Vec<&'static str>,
     status: StatusCell,
     sender: Arc<GatewaySender>,
-    inbox: Inbox,
+    queue: MessageQueue,
 }
 
 #[async_trait]
 impl Listener for GatewayListener {
     async fn listen(&self, stop: CancellationToken) {
         let is_ours = |message: &ChannelMessage| !self.direct_channels.contains(&message.channel.as_str());
-        if stop.run_until_cancelled(self.inbox.resume(is_ours)).await.is_none() {
+        if stop.run_until_cancelled(self.queue.resume(is_ours)).await.is_none() {
             return;
         }
         let gateway = &self.connector.address.socket;
@@ -119,7 +119,7 @@ impl Listener for GatewayListener {
                     self.sender.attach(connection.handle());
                     self.status.note(Trigger::Reached);
                     tracing::info!(%gateway, "connected to the gateway");
-                    let reason = connection.run(Some(&self.inbox), &stop).await;
+                    let reason = connection.run(Some(&self.queue), &stop).await;
                     self.sender.detach();
                     if stop.is_cancelled() {
                         return;

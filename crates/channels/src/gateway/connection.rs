@@ -17,7 +17,7 @@ use super::reader::Reader;
 use super::shared::{GatewayTimeouts, MAX_FRAME_BYTES, Shared};
 use super::socket::{Socket, open, reason};
 use super::writer::Writer;
-use crate::inbox::Inbox;
+use crate::message_queue::MessageQueue;
 use crate::outgoing::SendFailure;
 
 /// Commands that may wait for the socket.
@@ -65,14 +65,14 @@ impl Connection {
         }
     }
 
-    /// Passes on messages until the connection ends. Returns why it ended. Without an inbox, messages are ignored.
-    pub async fn run(self, inbox: Option<&Inbox>, stop: &CancellationToken) -> String {
+    /// Passes on messages until the connection ends. Returns why it ended. Without a message queue, messages are ignored.
+    pub async fn run(self, queue: Option<&MessageQueue>, stop: &CancellationToken) -> String {
         let Connection { socket, protocol, first, timeouts, commands: (sender, mut commands) } = self;
         // Only the handles keep the command channel open.
         drop(sender);
         let (mut sink, stream) = socket.split();
         let shared = Arc::new(Shared::new());
-        let mut reader = Reader { protocol, shared: Arc::clone(&shared), inbox, skipped: 0 };
+        let mut reader = Reader { protocol, shared: Arc::clone(&shared), queue, skipped: 0 };
         let mut writer = Writer { protocol, shared: Arc::clone(&shared), timeouts, number: 0 };
         let reason = tokio::select! {
             reason = reader.run(first, stream) => reason,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::inbox::{FORWARDED, is_forwarded};
+use crate::message_queue::{FORWARDED, is_forwarded};
 use crate::outgoing::Outgoing;
 use crate::types::ChannelMessage;
 

@@ -11,13 +11,13 @@ use super::openclaw::Incoming;
 use super::shared::{MAX_FRAME_BYTES, SUBSCRIPTION, Shared};
 use super::socket::{Socket, reason};
 use super::{frames, openclaw};
-use crate::inbox::Inbox;
+use crate::message_queue::MessageQueue;
 use crate::types::ChannelMessage;
 
 pub(super) struct Reader<'a> {
     pub protocol: Protocol,
     pub shared: Arc<Shared>,
-    pub inbox: Option<&'a Inbox>,
+    pub queue: Option<&'a MessageQueue>,
     /// The number of frames that could not be parsed.
     pub skipped: u64,
 }
@@ -79,8 +79,8 @@ impl Reader<'_> {
     }
 
     async fn receive(&self, message: ChannelMessage) {
-        if let Some(inbox) = self.inbox {
-            inbox.accept(message).await;
+        if let Some(queue) = self.queue {
+            queue.accept(message).await;
         }
     }
 

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::lease::Lease;
 use super::request::fulfil;
 use crate::blocking::blocking;
-use crate::inbox::Inbox;
 use crate::listener::Listener;
+use crate::message_queue::MessageQueue;
 use crate::outgoing::MessageSender;
 use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
@@ -35,7 +35,7 @@ pub(crate) struct LeasedListener {
     pub lease: Arc<Lease>,
     /// Sends over the connection of this process.
     pub direct: Arc<dyn MessageSender>,
-    pub inbox: Inbox,
+    pub queue: MessageQueue,
     pub status: StatusCell,
 }
 
@@ -58,10 +58,10 @@ impl Listener for LeasedListener {
             }
             self.lease.set_held(false);
             // At once: another process answers what is not answered when the lease ends.
-            self.inbox.interrupt();
+            self.queue.interrupt();
             connected.cancel();
             listening.await;
-            self.inbox.pause().await;
+            self.queue.pause().await;
         }
         self.lease.release().await;
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::api::TelegramBot;
 use super::target::{CHANNEL, TelegramChat};
 use crate::file::ChannelFile;
-use crate::inbox::FORWARDED;
+use crate::message_queue::FORWARDED;
 use crate::types::ChannelMessage;
 
 /// The largest picture that is downloaded. Telegram sends each in several sizes.

@@ -1,5 +1,5 @@
 //! Receives messages by long polling. An update is confirmed by the next request, which is sent after all messages of this one are in
-//! the inbox: after a crash Telegram sends them again, and the inbox knows them.
+//! the queue: after a crash Telegram sends them again, and the queue knows them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::api::{TelegramApi, TelegramBot, TelegramError};
 use super::incoming;
 use super::target::CHANNEL;
-use crate::inbox::Inbox;
 use crate::listener::Listener;
+use crate::message_queue::MessageQueue;
 use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
 
@@ -34,13 +34,13 @@ pub(super) struct TelegramListener {
     pub answers_groups: bool,
     pub poll_wait: Duration,
     pub status: StatusCell,
-    pub inbox: Inbox,
+    pub queue: MessageQueue,
 }
 
 #[async_trait]
 impl Listener for TelegramListener {
     async fn listen(&self, stop: CancellationToken) {
-        let resumed = self.inbox.resume(|message| message.channel == CHANNEL);
+        let resumed = self.queue.resume(|message| message.channel == CHANNEL);
         if stop.run_until_cancelled(resumed).await.is_none() {
             return;
         }
@@ -108,7 +108,7 @@ impl TelegramListener {
         }
     }
 
-    /// Puts an update into the inbox; `None` if Hob stops before it is saved.
+    /// Puts an update into the queue; `None` if Hob stops before it is saved.
     async fn accept(
         &self,
         update: &serde_json::Value,
@@ -116,6 +116,6 @@ impl TelegramListener {
         stop: &CancellationToken,
     ) -> Option<()> {
         let Some(message) = incoming::read(update, bot, self.answers_groups) else { return Some(()) };
-        stop.run_until_cancelled(self.inbox.accept_repeated(message)).await?.then_some(())
+        stop.run_until_cancelled(self.queue.accept_repeated(message)).await?.then_some(())
     }
 }

@@ -6,14 +6,14 @@
 //! | `incoming` | updates to messages |
 //! | `listener` | long polling |
 //! | `sender` | complete messages |
-//! | `live` | answers in progress, and files |
+//! | `live_reply` | answers in progress, and files |
 //! | `split` | long texts in pieces |
 //! | `target` | chats and topics |
 
 mod api;
 mod incoming;
 mod listener;
-mod live;
+mod live_reply;
 mod outgoing_body;
 mod pairing_message;
 mod sender;
@@ -27,7 +27,7 @@ use hob_core::EventBus;
 use secrecy::SecretString;
 
 use crate::channel::{Channel, ChannelParts};
-use crate::inbox::{InboxLimits, InboxParts};
+use crate::message_queue::{MessageQueueLimits, MessageQueueParts};
 use crate::outgoing::MessageSender;
 use crate::seen_messages::{RecentMessages, SeenMessages};
 use crate::sharing::ChannelSharing;
@@ -53,7 +53,7 @@ pub struct TelegramOptions {
     pub answers_groups: bool,
     /// How long one request waits for messages.
     pub poll_wait: Duration,
-    pub limits: InboxLimits,
+    pub limits: MessageQueueLimits,
     pub events: EventBus,
     pub seen_messages: Arc<dyn SeenMessages>,
     /// `None` if no other process connects to this bot.
@@ -67,7 +67,7 @@ impl TelegramOptions {
             api_url: API_URL.to_owned(),
             answers_groups: true,
             poll_wait: Duration::from_secs(50),
-            limits: InboxLimits::default(),
+            limits: MessageQueueLimits::default(),
             events: EventBus::new(),
             seen_messages: Arc::new(RecentMessages::default()),
             sharing: None,
@@ -82,7 +82,7 @@ impl Channel {
             .map_err(|reason| ChannelError::Invalid { reason })?;
         let (api, status) = (Arc::new(api), StatusCell::default());
         let sender = Arc::new(TelegramSender::new(Arc::clone(&api)));
-        let inbox = InboxParts {
+        let queue = MessageQueueParts {
             sender: sender as Arc<dyn MessageSender>,
             seen_messages: options.seen_messages,
             events: options.events,
@@ -92,10 +92,10 @@ impl Channel {
             name: CHANNEL.to_owned(),
             sharing: options.sharing,
             gateway_url: String::new(),
-            inbox,
+            queue,
             status: status.clone(),
         };
         let (answers_groups, poll_wait) = (options.answers_groups, options.poll_wait);
-        Ok(Channel::new(parts, |inbox| TelegramListener { api, answers_groups, poll_wait, status, inbox }))
+        Ok(Channel::new(parts, |queue| TelegramListener { api, answers_groups, poll_wait, status, queue }))
     }
 }

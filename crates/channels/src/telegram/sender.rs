@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::api::{TelegramApi, TelegramError};
-use super::live::{LivePlace, Previews, REMEMBERED_FOR, TelegramLive};
+use super::live_reply::{LivePlace, Previews, REMEMBERED_FOR, TelegramLive};
 use super::outgoing_body::{edit_body, message_body};
 use super::split::{MAX_UNITS, split};
 use super::target::{CHANNEL, TelegramChat};

@@ -20,8 +20,8 @@ use async_trait::async_trait;
 use hob_core::EventBus;
 
 use crate::channel::{Channel, ChannelParts};
-use crate::inbox::{HandlerResult, InboxLimits, InboxParts, MessageHandler};
 use crate::live_reply::LiveReply;
+use crate::message_queue::{HandlerResult, MessageHandler, MessageQueueLimits, MessageQueueParts};
 use crate::outgoing::MessageSender;
 use crate::seen_messages::{RecentMessages, SeenMessages};
 use crate::sharing::ChannelSharing;
@@ -52,7 +52,7 @@ pub struct WhatsappOptions {
     pub restart_delay: Duration,
     /// The longest wait for WhatsApp to accept a message.
     pub confirm_within: Duration,
-    pub limits: InboxLimits,
+    pub limits: MessageQueueLimits,
     pub events: EventBus,
     pub seen_messages: Arc<dyn SeenMessages>,
     /// Gets the code to scan while no account is linked.
@@ -70,7 +70,7 @@ impl WhatsappOptions {
             assistant_has_own_number: false,
             restart_delay: Duration::from_secs(1),
             confirm_within: Duration::from_secs(30),
-            limits: InboxLimits::default(),
+            limits: MessageQueueLimits::default(),
             events: EventBus::new(),
             seen_messages: Arc::new(RecentMessages::default()),
             link_code: LinkCode::default(),
@@ -97,7 +97,7 @@ impl Channel {
             MentionRule { name: options.assistant_name, has_own_number: options.assistant_has_own_number };
         let sender =
             Arc::new(WhatsappSender::new(mention_rule.clone(), status.clone(), options.confirm_within));
-        let inbox = InboxParts {
+        let queue = MessageQueueParts {
             sender: Arc::clone(&sender) as Arc<dyn MessageSender>,
             seen_messages: options.seen_messages,
             events: options.events,
@@ -107,18 +107,18 @@ impl Channel {
             name: CHANNEL.to_owned(),
             sharing: options.sharing,
             gateway_url: String::new(),
-            inbox,
+            queue,
             status: status.clone(),
         };
         let (program, installer) = (options.program, options.installer);
-        Channel::new(parts, |inbox| WhatsappSupervisor {
+        Channel::new(parts, |queue| WhatsappSupervisor {
             program,
             installer,
             restart_delay: options.restart_delay,
             mention_rule,
             status,
             sender,
-            inbox,
+            queue,
             link_code: options.link_code,
         })
     }

@@ -19,8 +19,8 @@ use super::link_code::LinkCode;
 use super::mention::MentionRule;
 use super::process::{Lines, Process, Session, WhatsappProgram, WhatsappStartError};
 use super::sender::WhatsappSender;
-use crate::inbox::{FORWARDED, Inbox};
 use crate::listener::Listener;
+use crate::message_queue::{FORWARDED, MessageQueue};
 use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
 use crate::types::{ChannelMessage, ChannelStatus};
@@ -38,14 +38,14 @@ pub(super) struct WhatsappSupervisor {
     pub mention_rule: MentionRule,
     pub status: StatusCell,
     pub sender: Arc<WhatsappSender>,
-    pub inbox: Inbox,
+    pub queue: MessageQueue,
     pub link_code: LinkCode,
 }
 
 #[async_trait]
 impl Listener for WhatsappSupervisor {
     async fn listen(&self, stop: CancellationToken) {
-        let resumed = self.inbox.resume(|message| message.channel == CHANNEL);
+        let resumed = self.queue.resume(|message| message.channel == CHANNEL);
         if stop.run_until_cancelled(resumed).await.is_none() {
             return;
         }
@@ -81,7 +81,7 @@ impl WhatsappSupervisor {
                 () = stop.cancelled() => break None,
                 line = lines.next() => match line {
                     Some(Ok(line)) => tokio::select! {
-                        // First, so that a message that was read gets into the inbox also after a stop. The inbox saves it.
+                        // First, so that a message that was read gets into the queue also after a stop. The queue saves it.
                         biased;
                         () = self.handle_line(&line) => {}
                         // A message may wait for the database.
@@ -175,7 +175,7 @@ impl WhatsappSupervisor {
             metadata,
             ..ChannelMessage::default()
         };
-        self.inbox.accept(message).await;
+        self.queue.accept(message).await;
     }
 }
 

@@ -59,7 +59,7 @@ impl Replica {
 pub fn sharing(database: &TestDatabase, times: SharingTimes) -> ChannelOptions {
     let opened = open_store(database);
     ChannelOptions {
-        inbound: Some(rules()),
+        reply_rules: Some(rules()),
         store: Some(opened.store),
         sharing: opened.shared.map(|shared| ChannelSharing::with_times(shared, times)),
         ..ChannelOptions::default()

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hob_channels::InboundRules;
+use hob_channels::ReplyRules;
 use hob_core::AgentPreference;
 
 /// Answers everyone, without an agent.
-pub fn rules() -> InboundRules {
-    InboundRules {
+pub fn rules() -> ReplyRules {
+    ReplyRules {
         agent: AgentPreference::None,
         trust: BTreeMap::new(),
         allow_from: Vec::new(),

@@ -5,7 +5,7 @@ use hob_app::{AnswerStream, AskService};
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{
     AgentStep, AnswerWarning, Answered, Caller, CallerRole, Delta, DeltaStream, GenerateRequest, ModelKind,
-    budget,
+    request_budget,
 };
 use hob_memory::Passage;
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ async fn prepare(
     let has_schema = question.schema.is_some();
     let mut request = question.into_request(system.defaults()).map_err(AnswerFailure::of)?;
     if has_schema {
-        budget::check_request(&request).map_err(|over| AnswerFailure::new(over.to_string()))?;
+        request_budget::check_request(&request).map_err(|over| AnswerFailure::new(over.to_string()))?;
     }
     let passages = system.recall(&mut request, &caller).await;
     let event = AnswerEvent::Prepared {

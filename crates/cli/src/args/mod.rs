@@ -16,7 +16,7 @@ mod audit;
 mod bench;
 mod channel;
 mod chat;
-mod command_words;
+mod command_suggestions;
 mod completions;
 mod database;
 mod doctor;
@@ -28,7 +28,7 @@ mod man;
 mod mcp;
 mod memory;
 mod model;
-mod ollama_words;
+mod ollama_commands;
 mod recipes;
 mod reload;
 mod router;
@@ -58,7 +58,7 @@ pub use man::ManArgs;
 pub use mcp::McpArgs;
 pub use memory::{MemoryCommand, MemoryIndexArgs, MemoryListArgs, MemorySearchArgs};
 pub use model::ModelCommand;
-pub use ollama_words::OllamaWord;
+pub use ollama_commands::OllamaCommand;
 pub use recipes::{RecipeAddArgs, RecipesArgs, RecipesCommand};
 pub use reload::ReloadArgs;
 pub use router::RouterCommand;
@@ -79,7 +79,7 @@ pub fn parse() -> Args {
     Args::try_parse().unwrap_or_else(|error| {
         let mut words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
         let first = words.find(|word| !word.starts_with('-'));
-        command_words::with_tip(error, first.as_deref()).exit()
+        command_suggestions::with_tip(error, first.as_deref()).exit()
     })
 }
 
@@ -225,7 +225,7 @@ pub enum CliCommand {
     Update(UpdateArgs),
     Completions(CompletionsArgs),
     #[command(flatten)]
-    OllamaWord(OllamaWord),
+    OllamaCommand(OllamaCommand),
     #[command(hide = true)]
     Man(ManArgs),
     /// Read a document from stdin for the parent process
@@ -326,7 +326,7 @@ mod tests {
             &["rm", "qwen3:8b"],
         ] {
             let args = parse(line).expect(line[0]);
-            assert!(matches!(args.command, Some(CliCommand::OllamaWord(_))), "{line:?}");
+            assert!(matches!(args.command, Some(CliCommand::OllamaCommand(_))), "{line:?}");
             let command = Args::command();
             assert!(command.find_subcommand(line[0]).is_some_and(clap::Command::is_hide_set), "{line:?}");
         }

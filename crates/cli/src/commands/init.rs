@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, anyhow};
 use hob_config::hardware::{Gpu, GpuVendor, detect};
 use hob_config::{Config, EngineName, Environment, Hardware, recommend, template};
-use hob_process::{Overwrite, keep_copy, write_new};
+use hob_process::{Overwrite, WriteError, keep_copy, write_new};
 
 use crate::args::InitArgs;
 use crate::commands::{audit, block_on};
@@ -24,13 +24,25 @@ pub fn run(args: &InitArgs) -> Result<ExitCode> {
     let overwrite = if args.force { Overwrite::Force } else { Overwrite::Refuse };
     // Refuse before the detection, which takes time.
     if overwrite == Overwrite::Refuse && path.symlink_metadata().is_ok() {
-        bail!(
-            "{} already exists. To keep its settings, edit it. 'hob init --force' writes a new file in its place, saves a \
-             copy of the old one, and its settings no longer apply.",
-            path.display()
-        );
+        return Err(already_exists(&path));
     }
     block_on(look_and_write(&path, overwrite))
+}
+
+fn already_exists(path: &Path) -> Error {
+    anyhow!(
+        "{} already exists. To keep its settings, edit it. 'hob init --force' writes a new file in its place, saves a copy \
+         of the old one, and its settings no longer apply.",
+        path.display()
+    )
+}
+
+/// Writes the configuration. The file may have been created during the detection.
+fn write_config(path: &Path, text: &str, overwrite: Overwrite) -> Result<()> {
+    write_new(path, text, overwrite).map_err(|error| match error {
+        WriteError::Exists { path } => already_exists(&path),
+        error => error.into(),
+    })
 }
 
 async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
@@ -57,7 +69,7 @@ async fn look_and_write(path: &Path, overwrite: Overwrite) -> Result<ExitCode> {
     let copy = if overwrite == Overwrite::Force { keep_copy(path)? } else { None };
     // The audit log is in the database that the old file names, if it can be read.
     let before = hob_config::load(&Environment::from_process()).ok();
-    write_new(path, &template(engine, Some(&hardware)), overwrite)?;
+    write_config(path, &template(engine, Some(&hardware)), overwrite)?;
     if is_replaced {
         note_replaced(path, before.map(|loaded| loaded.config));
     }
@@ -179,6 +191,16 @@ mod tests {
         ] {
             assert_eq!(reason(&gpus), expected, "{gpus:?}");
         }
+    }
+
+    #[test]
+    fn a_file_that_appears_during_the_detection_is_kept() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = root.path().join("config.toml");
+        std::fs::write(&path, "mine").expect("written");
+        let refused = write_config(&path, "new", Overwrite::Refuse).expect_err("refused").to_string();
+        assert!(refused.contains("'hob init --force' writes a new file in its place"), "{refused}");
+        assert_eq!(std::fs::read_to_string(&path).expect("readable"), "mine");
     }
 
     fn status(key: &str, state: EngineState) -> EngineStatus {

@@ -17,7 +17,7 @@ mod man;
 mod mcp;
 pub mod memory;
 mod model;
-mod ollama_words;
+mod ollama_commands;
 mod open_app;
 mod overview;
 mod recipes;
@@ -61,7 +61,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         CliCommand::Ask(ask) => ask::run(ask, args.verbose.into()),
         CliCommand::Chat(chat) => chat::run(chat, args.verbose.into()),
         CliCommand::Model(model) => model::run(model),
-        CliCommand::OllamaWord(word) => ollama_words::run(word, args.verbose),
+        CliCommand::OllamaCommand(word) => ollama_commands::run(word, args.verbose),
         CliCommand::Tools(tools) => tools::run(tools),
         CliCommand::Memory(memory) => memory::run(memory, args.verbose.into()),
         CliCommand::Sources(sources) => sources::run(sources),

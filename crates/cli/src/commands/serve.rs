@@ -6,9 +6,9 @@ mod control_answers;
 mod control_socket;
 mod lan;
 mod port_check;
-mod readiness;
 mod reload;
 mod settings_in_effect;
+mod systemd_notify;
 
 use std::future::ready;
 use std::net::SocketAddr;
@@ -92,7 +92,7 @@ async fn serve(
         scheduler: Some(app.scheduler.clone()),
         responses: Some(app.responses.clone()),
         chats: Some(app.chats.clone()),
-        library: Some(app.library.clone()),
+        model_management: Some(app.model_management.clone()),
         embedded: Some(app.embedded.clone()),
         documents: Some(app.documents.clone()),
         linking: Some(Arc::new(linking(config, &settings::home()?))),
@@ -128,13 +128,13 @@ async fn serve(
     };
     let mut settings = RunningSettings::new(&server, config, args, reloaded);
     let mut running = Box::pin(run_all(server, scheduler, clients, shutdown.clone(), grace));
-    readiness::ready();
+    systemd_notify::ready();
     app.warm();
     tokio::select! {
         _ = &mut running => return Ok(ExitCode::SUCCESS),
         () = settings.reload_until_stopped(signals, control_socket) => shutdown.cancel(),
     }
-    readiness::stopping();
+    systemd_notify::stopping();
     let goodbye = async {
         if let Some(announcer) = announcer {
             announcer.stop().await;

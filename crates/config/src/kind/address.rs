@@ -6,7 +6,7 @@ use hob_core::HostDiscovery;
 use url::{Host, Url};
 
 use crate::kind::{quote, quote_all};
-use crate::section_keys::{Exposure, Kind};
+use crate::settings_schema::{Exposure, Kind};
 
 /// The maximum number of servers.
 const MOST_HOSTS: usize = 64;

@@ -3,7 +3,7 @@
 use hob_core::{MaxTokens, Temperature};
 
 use super::quote;
-use crate::section_keys::{Exposure, Kind, Typed};
+use crate::settings_schema::{Exposure, Kind, Typed};
 
 /// Leaves a setting to the engine.
 const ENGINE: &str = "engine";

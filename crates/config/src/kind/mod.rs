@@ -18,8 +18,8 @@ pub(crate) use text::{OPTIONAL_TEXT, SECRET, TEXT, TEXTS, quote, quote_all, quot
 
 /// Reads `toml`, the right side of a `key = …`, as the given kind.
 #[cfg(test)]
-pub(crate) fn read_as<T>(kind: &crate::section_keys::Kind<T>, toml: &str) -> Option<T> {
+pub(crate) fn read_as<T>(kind: &crate::settings_schema::Kind<T>, toml: &str) -> Option<T> {
     let value = toml::de::DeValue::parse(toml).expect("the test gives proper TOML");
     let home = std::path::Path::new("/home/ann");
-    (kind.read)(&crate::section_keys::Typed { value: value.get_ref(), home: Some(home) })
+    (kind.read)(&crate::settings_schema::Typed { value: value.get_ref(), home: Some(home) })
 }

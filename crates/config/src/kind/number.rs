@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::text::quote;
-use crate::section_keys::{Exposure, Kind, Typed};
+use crate::settings_schema::{Exposure, Kind, Typed};
 
 /// Far above any sensible setting, and far below what a semaphore or a channel cannot hold.
 const MOST: usize = 1_000_000;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::kind::{quote, quote_all};
-use crate::section_keys::{Exposure, Kind};
+use crate::settings_schema::{Exposure, Kind};
 
 /// A path that may be empty, which is the same as leaving the key out.
 pub(crate) const OPTIONAL_PATH: Kind<Option<PathBuf>> = Kind {

@@ -3,7 +3,7 @@
 use hob_core::Reach;
 
 use crate::kind::quote;
-use crate::section_keys::{Exposure, Kind};
+use crate::settings_schema::{Exposure, Kind};
 
 pub(crate) const REACH: Kind<Reach> = Kind {
     expected: "pure, read or act",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hob_core::Reach;
 
 use crate::kind::{REACH, quote, quote_all, quote_name};
-use crate::section_keys::{Exposure, Kind, Typed};
+use crate::settings_schema::{Exposure, Kind, Typed};
 
 /// Senders. The same id may be another person on another channel, so an entry without a channel is refused.
 pub(crate) const SENDERS: Kind<Vec<String>> = Kind {

@@ -2,7 +2,7 @@
 
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::section_keys::{Exposure, Kind};
+use crate::settings_schema::{Exposure, Kind};
 
 pub(crate) const TEXT: Kind<String> = Kind {
     expected: "a non-empty string",

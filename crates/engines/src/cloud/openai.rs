@@ -15,9 +15,9 @@ use crate::openai_compat::media;
 use crate::openai_compat::reasoning_demands::ReasoningDemands;
 use crate::openai_compat::request::{ChatBodyOptions, LengthField, ReasoningFields, ToolsField};
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
-use crate::wire::deltas::deltas;
 use crate::wire::resend::Resend;
 use crate::wire::response::Response;
+use crate::wire::stream_decoder::deltas;
 
 const MODELS: &str = "/models";
 

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use hob_core::{Collector, Delta};
 
-use crate::wire::deltas::{DecodeError, Decoder};
 use crate::wire::frames::{Frames, Framing};
+use crate::wire::stream_decoder::{DecodeError, Decoder};
 
 /// The bytes in packets. Their size depends on the length alone, so an input is the plain bytes of an answer.
 pub(crate) fn packets(bytes: &[u8]) -> std::slice::Chunks<'_, u8> {
@@ -34,7 +34,7 @@ pub(crate) struct Decoded {
     error: Option<DecodeError>,
 }
 
-/// Decodes a stream as [`crate::wire::deltas`] does. `before_frame` runs before each frame.
+/// Decodes a stream as [`crate::wire::stream_decoder`] does. `before_frame` runs before each frame.
 pub(crate) fn decoded<'a, D: Decoder>(
     mut decoder: D,
     packets: impl IntoIterator<Item = &'a [u8]>,

@@ -83,7 +83,11 @@ mod tests {
         let reason = || "cable".to_owned();
         for (error, failure, retry) in [
             (
-                EngineError::Unreachable { engine: engine(), address: String::new(), reason: reason() },
+                EngineError::Unreachable {
+                    engine: engine(),
+                    address: String::new(),
+                    reason: reason().into(),
+                },
                 Failure::Hard,
                 RetryRule::Always,
             ),

@@ -130,7 +130,7 @@ impl MultiHost {
         EngineError::Unreachable {
             engine: self.key.clone(),
             address: self.address.clone(),
-            reason: self.discovery.as_ref().map(Discovery::why_empty).unwrap_or_default(),
+            reason: self.discovery.as_ref().map(Discovery::why_empty).unwrap_or_default().into(),
         }
     }
 

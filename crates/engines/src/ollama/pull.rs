@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::wire::client::Endpoint;
-use crate::wire::deltas::DecodeError;
 use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::frames::{Frames, Framing};
 use crate::wire::response::Response;
+use crate::wire::stream_decoder::DecodeError;
 
 /// One step of a download.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -7,9 +7,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::legacy_logprobs;
+use super::message_content::MessageContent;
 use super::tool_calls::WireCall;
-use crate::wire::deltas::DecodeError;
 use crate::wire::engine_error::EngineErrorBody;
+use crate::wire::stream_decoder::DecodeError;
 use crate::wire::token_count;
 
 #[derive(Deserialize)]
@@ -48,7 +49,7 @@ struct Choice {
 #[derive(Deserialize, Default)]
 struct WireAnswer {
     #[serde(default)]
-    content: Option<String>,
+    content: Option<MessageContent<String>>,
     #[serde(default)]
     reasoning_content: Option<String>,
     /// The newer name. Some versions of vLLM send both.
@@ -146,8 +147,9 @@ impl Choice {
     fn into_answer(self) -> Option<Answer> {
         let message = self.message.unwrap_or_default();
         let calls = message.tool_calls.unwrap_or_default();
+        let (thought, content) = message.content.map(MessageContent::split).unwrap_or_default();
         // A refusal is the whole answer.
-        let content = message.content.or(message.refusal).or(self.text).unwrap_or_default();
+        let content = content.or(message.refusal).or(self.text).unwrap_or_default();
         // Some engines leave the reason out. The body has come as a whole, so an answer in it is complete.
         let finish_reason = match self.finish_reason.as_deref() {
             None | Some("") if !calls.is_empty() => FinishReason::ToolCalls,
@@ -157,7 +159,10 @@ impl Choice {
         };
         Some(Answer {
             content,
-            reasoning: message.reasoning_content.or(message.reasoning).filter(|text| !text.is_empty()),
+            reasoning: thought
+                .or(message.reasoning_content)
+                .or(message.reasoning)
+                .filter(|text| !text.is_empty()),
             tool_calls: calls.into_iter().map(WireCall::into_tool_call).collect(),
             finish_reason,
             sealed_reasoning: message

@@ -10,11 +10,12 @@ use serde_json::Value;
 use super::answer::{WireUsage, finish};
 use super::chunk_template::ChunkTemplate;
 use super::legacy_logprobs;
+use super::message_content::MessageContent;
 use super::tool_calls::{CallTracker, WireCall};
-use crate::wire::deltas::{DecodeError, Decoder};
 use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
+use crate::wire::stream_decoder::{DecodeError, Decoder};
 
 #[derive(Deserialize)]
 struct Chunk<'a> {
@@ -27,6 +28,12 @@ struct Chunk<'a> {
 /// A text, borrowed from the chunk unless it has escapes. Serde always copies a `Cow` inside an `Option`.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl From<String> for Text<'_> {
+    fn from(text: String) -> Self {
+        Text(Cow::Owned(text))
+    }
+}
 
 #[derive(Deserialize)]
 struct Choice<'a> {
@@ -54,7 +61,7 @@ impl Choice<'_> {
             (None, Some(Text(text))) if plain => Some(text),
             (
                 Some(Piece {
-                    content: Some(Text(text)),
+                    content: Some(MessageContent::Text(Text(text))),
                     reasoning_content: None,
                     reasoning: None,
                     thinking_blocks: None,
@@ -71,7 +78,7 @@ impl Choice<'_> {
 #[derive(Deserialize)]
 struct Piece<'a> {
     #[serde(borrow)]
-    content: Option<Text<'a>>,
+    content: Option<MessageContent<Text<'a>>>,
     #[serde(borrow)]
     reasoning_content: Option<Text<'a>>,
     /// The newer name. Some versions of vLLM send both.
@@ -162,13 +169,14 @@ impl ChatChunkDecoder {
             deltas.push_back(Delta::Text(TextDelta { choice: index, text, logprobs: logprobs.take() }));
         }
         if let Some(piece) = choice.delta {
-            let thought = piece.reasoning_content.or(piece.reasoning);
+            let (thought, content) = piece.content.map(MessageContent::split).unwrap_or_default();
+            let thought = thought.or(piece.reasoning_content).or(piece.reasoning);
             if let Some(Text(text)) = thought.filter(|Text(text)| !text.is_empty()) {
                 deltas.push_back(Delta::Reasoning { choice: index, text: text.into_owned() });
             }
             let blocks = piece.thinking_blocks.iter().flatten().filter_map(SealedReasoning::from_value);
             deltas.extend(blocks.map(|block| Delta::ReasoningSeal { choice: index, seal: seal(block) }));
-            let text = piece.content.or(piece.refusal).filter(|Text(text)| !text.is_empty());
+            let text = content.or(piece.refusal).filter(|Text(text)| !text.is_empty());
             if text.is_some() || logprobs.is_some() {
                 let text = text.map(|Text(text)| text.into_owned()).unwrap_or_default();
                 deltas.push_back(Delta::Text(TextDelta { choice: index, text, logprobs: logprobs.take() }));

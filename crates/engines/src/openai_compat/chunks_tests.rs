@@ -121,6 +121,55 @@ fn reasoning_that_a_provider_sealed_passes_a_proxy() {
     assert_eq!((answer.reasoning.as_deref(), answer.sealed_reasoning), (Some("hm"), vec![sealed]));
 }
 
+/// Mistral sends the thoughts as lists, their end and the first text in one list or two, and then plain texts.
+#[test]
+fn content_in_parts_is_reasoning_and_text() {
+    let chunk = |content: &str| {
+        format!(r#"data: {{"choices":[{{"index":0,"delta":{{"content":{content}}},"finish_reason":null}}]}}"#)
+    };
+    let deltas = decode(
+        1,
+        &[
+            &chunk("\"\""),
+            &chunk(r#"[{"type":"thinking","thinking":[{"type":"text","text":"2 and "}]}]"#),
+            &chunk(
+                r#"[{"type":"thinking","thinking":[{"type":"text","text":"2 m"},{"type":"reference","reference_ids":[1]},{"type":"text","text":"ake 4"}],"closed":true},{"type":"text","text":"It "}]"#,
+            ),
+            &chunk(r#"[{"type":"text","text":"is"}]"#),
+            &chunk("[]"),
+            &chunk(r#"" 4.""#),
+            r#"data: {"choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}]}"#,
+            "data: [DONE]",
+        ],
+    );
+    let thought = |text: &str| Delta::Reasoning { choice: 0, text: text.into() };
+    let expected = vec![
+        thought("2 and "),
+        thought("2 make 4"),
+        Delta::text("It "),
+        Delta::text("is"),
+        Delta::text(" 4."),
+        STOP,
+        DONE,
+    ];
+    assert_eq!(deltas, Ok(expected));
+
+    let whole = br#"{"choices":[{"index":0,"message":{"role":"assistant","content":[
+        {"type":"thinking","thinking":[{"type":"text","text":"2 and 2"}]},{"type":"text","text":"It is 4."}]},
+        "finish_reason":"stop"}]}"#;
+    let answer = read(whole, "magistral-medium-latest").unwrap().answer;
+    assert_eq!((answer.reasoning.as_deref(), answer.content.as_str()), (Some("2 and 2"), "It is 4."));
+}
+
+#[test]
+fn a_text_is_not_copied_from_its_chunk() {
+    let chunk = r#"{"choices":[{"delta":{"content":"Hi"}}]}"#;
+    let chunk: Chunk<'_> = serde_json::from_str(chunk).unwrap();
+    let choice = &chunk.choices.as_ref().unwrap()[0];
+    let content = choice.delta.as_ref().unwrap().content.as_ref();
+    assert!(matches!(content, Some(MessageContent::Text(Text(Cow::Borrowed("Hi"))))));
+}
+
 #[test]
 fn an_answer_ends_once_although_its_reason_comes_twice() {
     let finish = r#"data: {"choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}]}"#;

@@ -10,10 +10,10 @@ use hob_core::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::wire::deltas::{DecodeError, Decoder};
 use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
+use crate::wire::stream_decoder::{DecodeError, Decoder};
 use crate::wire::token_count;
 use crate::wire::unsupported_field::UnsupportedField;
 

@@ -15,6 +15,7 @@ pub(crate) mod fuzzing;
 mod infill;
 mod legacy_logprobs;
 pub(crate) mod media;
+mod message_content;
 pub(crate) mod reasoning_demands;
 pub mod request;
 mod rerank;
@@ -44,9 +45,9 @@ pub use self::style::{ServerKind, Style};
 use crate::embeddings::OverlongPolicy;
 use crate::multiple_choices;
 use crate::wire::client::Endpoint;
-use crate::wire::deltas::deltas;
 use crate::wire::engine_error::unknown_model;
 use crate::wire::response::Response;
+use crate::wire::stream_decoder::deltas;
 
 /// The models whose markers are remembered. A server has far fewer.
 const MAX_KNOWN_MARKERS: usize = 64;
@@ -106,9 +107,7 @@ impl OpenAiCompat {
                 );
                 Ok((response, vec![AnswerWarning::ToolsDropped]))
             }
-            // The request fails without tools too, so the tools were not the reason. The first error is the right
-            // one.
-            Err(_) => Err(refused),
+            Err(error) => Err(retry_without_tools::error_of_both(refused, error)),
         }
     }
 

@@ -81,7 +81,7 @@ fn has_answers(request: &GenerateRequest) -> bool {
 }
 
 /// Whether a provider refuses what a request contains. Some answer 422 to an unknown field.
-fn is_bad_request(error: &EngineError) -> bool {
+pub(super) fn is_bad_request(error: &EngineError) -> bool {
     matches!(error, EngineError::Refused { status: 400 | 422, .. })
 }
 

@@ -1,7 +1,9 @@
-//! Whether a request that a server rejects is sent once more without its tools. A server without a parser for the tool calls of
-//! its model rejects them with a 400, which looks like any other. Sends nothing itself.
+//! Whether a request that a server rejects is sent once more without its tools, and which error the caller gets if that fails too. A
+//! server without a parser for the tool calls of its model rejects them with a 400, which looks like any other. Sends nothing itself.
 
 use hob_core::{EngineError, GenerateRequest};
+
+use super::reasoning_demands::is_bad_request;
 
 /// Whether the tools of a request can be the reason why the server rejects it.
 pub(super) fn is_worth_a_retry(request: &GenerateRequest, refused: &EngineError) -> bool {
@@ -9,6 +11,16 @@ pub(super) fn is_worth_a_retry(request: &GenerateRequest, refused: &EngineError)
     matches!(refused, EngineError::Refused { status: 400, .. })
         && !request.tools.is_empty()
         && !refused.is_context_overflow()
+}
+
+/// The error of a request that failed with tools and without them.
+pub(super) fn error_of_both(with_tools: EngineError, without_tools: EngineError) -> EngineError {
+    match is_bad_request(&without_tools) && !without_tools.is_context_overflow() {
+        // The tools were not the reason, and the first error is about what the caller sent.
+        true => with_tools,
+        // The server could not answer without tools, for another reason, such as a 429 that says when to try again.
+        false => without_tools,
+    }
 }
 
 #[cfg(test)]
@@ -47,5 +59,24 @@ mod tests {
     fn a_conversation_that_is_too_long_keeps_its_tools() {
         let too_long = "This model's maximum context length is 4096 tokens";
         assert!(!is_worth_a_retry(&with_tools(), &refused(400, too_long)));
+    }
+
+    #[test]
+    fn the_second_error_counts_unless_it_is_about_the_request_too() {
+        let too_long = "This model's maximum context length is 4096 tokens";
+        for (status, message, expected) in [
+            (400, "bad temperature", "the first"),
+            (422, "bad temperature", "the first"),
+            (400, too_long, too_long),
+            (401, "bad key", "bad key"),
+            (429, "slow down", "slow down"),
+            (503, "busy", "busy"),
+        ] {
+            let error = error_of_both(refused(400, "the first"), refused(status, message));
+            assert!(error.to_string().ends_with(expected), "{status}: {error}");
+        }
+        let silent = || EngineError::Interrupted { engine: "vllm".into(), reason: "closed".into() };
+        let error = error_of_both(refused(400, "the first"), silent());
+        assert_eq!(error.to_string(), silent().to_string());
     }
 }

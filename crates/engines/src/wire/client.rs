@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hob_core::EngineError;
-use hob_core::budget::{json_values, thousands};
+use hob_core::request_budget::{json_values, thousands};
 use hob_net::{
     CertificateCheck, DEFAULT_CONNECT_TIMEOUT, FixedAddress, ProxyUse, is_loopback, trace_context,
 };

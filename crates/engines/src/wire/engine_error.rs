@@ -2,6 +2,7 @@
 //! model.
 
 use hob_core::EngineError;
+use hob_net::whole_seconds;
 
 /// Turns a 404 that mentions the model into [`EngineError::ModelNotFound`]. Any other 404 is about the path.
 pub(crate) fn unknown_model(error: EngineError, model: &str) -> EngineError {
@@ -109,9 +110,7 @@ pub(crate) fn specific_code(word: &str) -> Option<String> {
 fn retry_delay(error: &serde_json::Value) -> Option<u64> {
     let details = error.get("details")?.as_array()?;
     let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
-    let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
-    // Rounded up: a retry that is too early fails again.
-    (seconds >= 0.0).then(|| seconds.ceil() as u64)
+    whole_seconds(delay.strip_suffix('s')?)
 }
 
 #[cfg(test)]

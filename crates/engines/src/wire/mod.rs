@@ -2,7 +2,6 @@
 //! deltas. Knows no provider.
 
 pub mod client;
-pub mod deltas;
 mod direct;
 pub(crate) mod engine_error;
 pub mod frames;
@@ -10,6 +9,7 @@ pub(crate) mod remote;
 pub(crate) mod resend;
 pub mod response;
 pub mod sse;
+pub mod stream_decoder;
 pub(crate) mod token_count;
 pub mod transport_error;
 pub(crate) mod unsupported_field;

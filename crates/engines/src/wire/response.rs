@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures::Stream;
+use hob_net::retry_after;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 
@@ -76,7 +78,7 @@ impl From<reqwest::Response> for Response {
     fn from(response: reqwest::Response) -> Self {
         Response {
             status: response.status(),
-            retry_after: retry_after(response.headers()),
+            retry_after: wait(response.headers()),
             content_type: content_type(response.headers()),
             body: Body::Client(Box::pin(response.bytes_stream())),
         }
@@ -87,6 +89,6 @@ fn content_type(headers: &HeaderMap) -> Option<Cow<'static, str>> {
     Some(Cow::Owned(headers.get(CONTENT_TYPE)?.to_str().ok()?.to_owned()))
 }
 
-fn retry_after(headers: &HeaderMap) -> Option<u64> {
-    headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()
+fn wait(headers: &HeaderMap) -> Option<u64> {
+    retry_after(headers.get(RETRY_AFTER)?.to_str().ok()?, SystemTime::now())
 }

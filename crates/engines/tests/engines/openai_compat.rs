@@ -11,8 +11,8 @@ use hob_core::{
     ToolCallDelta, ToolChoice, ToolDefinition, Usage,
 };
 use hob_engines::openai_compat::chunks::ChatChunkDecoder;
-use hob_engines::wire::deltas::Decoder;
 use hob_engines::wire::frames::Frames;
+use hob_engines::wire::stream_decoder::Decoder;
 use hob_engines::{OpenAiCompat, Style};
 use hob_testkit::{FakeServer, Reply, Transcript};
 use proptest::prelude::*;
@@ -373,7 +373,7 @@ async fn models_are_listed_with_their_properties_by_engine() {
     }
 }
 
-/// Decodes a stream that arrives in these packets, as [`hob_engines::wire::deltas`] does.
+/// Decodes a stream that arrives in these packets, as [`hob_engines::wire::stream_decoder`] does.
 fn decode(packets: &[&[u8]]) -> Vec<Delta> {
     let mut frames = Frames::new(ChatChunkDecoder::FRAMING);
     let mut chunks = ChatChunkDecoder::new(1);

@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 
 use crate::identity::rules::{IdentityRule, IdentityRules};
 use crate::key::{ApiKey, KeyName, KeyStatus};
+use crate::key_snapshot::ActiveKey;
 use crate::metered::{MeterParts, Metered};
-use crate::ring::ActiveKey;
 
 /// Accounts in memory. Those that are not in use are removed.
 const MOST_ACCOUNTS: usize = 50_000;

@@ -15,7 +15,7 @@ use crate::identity::signing_key::TokenAlgorithm;
 use crate::identity::token::{CheckedToken, Claims, TokenError, TokenPolicy, check, shortened};
 use crate::identity::token_cache::{TokenCache, TokenHash};
 use crate::key::{KeyName, LONGEST_IDENTITY};
-use crate::ring::ActiveKey;
+use crate::key_snapshot::ActiveKey;
 use crate::service::KeyService;
 
 /// How often stale keys and expired tokens are looked for.

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use crate::identity::token::LEEWAY;
-use crate::ring::ActiveKey;
+use crate::key_snapshot::ActiveKey;
 
 /// Some proxies make a token for each request, so a full cache is usual there.
 const MOST_TOKENS: usize = 50_000;

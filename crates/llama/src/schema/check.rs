@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use hob_core::budget::can_collect_errors;
+use hob_core::request_budget::can_collect_errors;
 use hob_core::{Answer, FinishReason, Generation};
 use jsonschema::PatternOptions;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};

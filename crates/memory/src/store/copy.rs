@@ -4,7 +4,7 @@
 use hob_db::copy::{CopyRow, CopyTable, CopyValue, PostgresForm, RowConversion, SqliteForm};
 
 use super::postgres::{add_words, create_vector_table};
-use crate::quantise::{Quantised, code, quantise, to_bytes};
+use crate::vector_quantization::{Quantized, code, quantize, to_bytes};
 
 pub const COPY_TABLES: &[CopyTable] = &[
     CopyTable {
@@ -67,7 +67,7 @@ pub const COPY_TABLES: &[CopyTable] = &[
                 INSERT INTO memory_code (id, model, code)
                 SELECT memory_vector.id, copied.model, copied.code
                 FROM copied JOIN memory_vector ON memory_vector.chunk = copied.chunk",
-            conversion: Some(RowConversion { to_postgres: to_halves, to_sqlite: to_quantised }),
+            conversion: Some(RowConversion { to_postgres: to_halves, to_sqlite: to_quantized }),
         }),
         not_compared: &["vector"],
         postgres: PostgresForm {
@@ -93,12 +93,12 @@ fn to_halves(row: CopyRow) -> Option<CopyRow> {
     Some(vec![chunk, model, CopyValue::Bytes(bytes)])
 }
 
-fn to_quantised(row: CopyRow) -> Option<CopyRow> {
+fn to_quantized(row: CopyRow) -> Option<CopyRow> {
     let row: [CopyValue; 3] = row.try_into().ok()?;
     let [chunk, model, CopyValue::Bytes(bytes)] = row else { return None };
     let halves = bytes.get(4..)?.as_chunks().0.iter();
     let numbers: Vec<f32> = halves.map(|half| single(u16::from_be_bytes(*half))).collect();
-    let Quantised { scale, bytes } = quantise(&numbers);
+    let Quantized { scale, bytes } = quantize(&numbers);
     let code = CopyValue::Bytes(to_bytes(&code(&numbers)));
     Some(vec![chunk, model, CopyValue::Real(scale.into()), CopyValue::Bytes(bytes), code])
 }
@@ -136,13 +136,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::quantise::normalise;
     use crate::store::tests::connect;
     use crate::store::{
         CatalogPage, ChunkHit, MIGRATIONS, MemoryStore, NewChunk, NewFolder, NewSource, NewVector,
         PostgresMemoryStore, SourceStamp, SqliteMemoryStore,
     };
     use crate::types::{IndexWarning, PositionUnit};
+    use crate::vector_quantization::normalize;
     use crate::word_query::WordQuery;
 
     const CHUNKS: i64 = 300;
@@ -258,12 +258,12 @@ mod tests {
         #[test]
         fn a_vector_of_sqlite_is_the_same_after_the_way_there_and_back(vector in prop::collection::vec(-1.0_f32..1.0, 2..800)) {
             prop_assume!(vector.iter().any(|number| number.abs() > 0.01));
-            let Quantised { scale, bytes } = quantise(&normalise(&vector));
+            let Quantized { scale, bytes } = quantize(&normalize(&vector));
             let row = vec![
                 CopyValue::Integer(7), CopyValue::Integer(1), CopyValue::Real(scale.into()), CopyValue::Bytes(bytes.clone()),
                 CopyValue::Null,
             ];
-            let back = to_quantised(to_halves(row).expect("a vector")).expect("a vector");
+            let back = to_quantized(to_halves(row).expect("a vector")).expect("a vector");
             prop_assert_eq!(&back[3], &CopyValue::Bytes(bytes));
             let CopyValue::Real(scale_back) = back[2] else { panic!("{:?}", back[2]) };
             prop_assert!((scale_back / f64::from(scale) - 1.0).abs() < 1e-3);

@@ -1,8 +1,10 @@
 //! HTTP to a model hub: address, token and errors.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use hob_net::{HttpClientOptions, ProxyUse, RedirectPolicy, USER_AGENT, http_client, root_cause};
+use hob_net::{
+    HttpClientOptions, ProxyUse, RedirectPolicy, USER_AGENT, http_client, retry_after, root_cause,
+};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RANGE, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use secrecy::ExposeSecret;
@@ -122,7 +124,8 @@ impl HubClient {
         // This header is more precise than the status: the hub answers 401 for a missing repository.
         let code = header("x-error-code").unwrap_or_default();
         let explained = header("x-error-message");
-        let retry_after = header(RETRY_AFTER.as_str()).and_then(|seconds| seconds.trim().parse().ok());
+        let retry_after =
+            header(RETRY_AFTER.as_str()).and_then(|value| retry_after(&value, SystemTime::now()));
         let (repo, host) = (repo.to_owned(), self.host().to_owned());
         match (code.as_str(), status) {
             ("GatedRepo", _) | (_, StatusCode::FORBIDDEN) => PullError::Gated { repo, host },

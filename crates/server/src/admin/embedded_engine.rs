@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::Extensions;
 use axum::response::Response;
-use hob_app::{EmbeddedEngine, EmbeddedEngineState, LibraryError, LoadedEngine};
+use hob_app::{EmbeddedEngine, EmbeddedEngineState, LoadedEngine, ModelManagementError};
 use hob_config::{EngineName, SettingSection, SettingsError};
 use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_keys::AuditActor;
@@ -19,7 +19,7 @@ use super::audit;
 use crate::error::{ApiError, ApiResult};
 use crate::json::{check_model_name, read};
 use crate::limits::body::read_json;
-use crate::ollama::library::{Download, streamed};
+use crate::ollama::model_management::{Download, streamed};
 use crate::pages::changes::{Audience, Topic};
 use crate::request_context::RequestContext;
 use crate::state::{ServerState, SharedState};
@@ -69,7 +69,7 @@ pub(crate) async fn show(
     Ok(Json(EmbeddedEngineReport {
         object: "engine",
         key: EngineName::Embedded.as_str(),
-        included: !matches!(problem, Some(LibraryError::NoEmbeddedEngine)),
+        included: !matches!(problem, Some(ModelManagementError::NoEmbeddedEngine)),
         selected: is_selected,
         problem: problem.map(|problem| problem.to_string()),
         models: models.collect(),
@@ -94,7 +94,7 @@ pub(crate) async fn choose(State(state): SharedState, request: Request) -> ApiRe
 
 fn embedded_for_owner(state: &ServerState, extensions: &Extensions) -> ApiResult<Arc<EmbeddedEngine>> {
     RequestContext::check_owner(extensions, PATH)?;
-    state.embedded.clone().ok_or_else(ApiError::no_library)
+    state.embedded.clone().ok_or_else(ApiError::no_model_management)
 }
 
 impl ServerState {

@@ -147,7 +147,8 @@ impl ServerState {
         let loaded = loaded.iter().filter(is_this).map(LoadedOn::from).collect();
         let speed =
             speeds.iter().find(|speed| speed.engine == listed.engine && speed.model == listed.model.id);
-        let can_delete = self.library.as_ref().is_some_and(|library| library.can_delete(&listed.engine));
+        let can_delete =
+            self.model_management.as_ref().is_some_and(|models| models.can_delete(&listed.engine));
         let ListedModel { engine, model } = listed;
         ModelFile {
             id: model.id,
@@ -193,10 +194,10 @@ pub(crate) async fn search(
     if query.chars().count() > MAX_QUERY {
         return Err(ApiError::invalid("query", format!("query is longer than {MAX_QUERY} characters")));
     }
-    let library = state.library.clone().ok_or_else(ApiError::no_library)?;
+    let models = state.model_management.clone().ok_or_else(ApiError::no_model_management)?;
     let words = query.trim();
     let hub = if words.is_empty() { HubSearch::BuiltInOnly } else { HubSearch::AlsoHub(HUB_RESULTS) };
-    let ModelSearch { built_in, hub, hub_problem, machine } = library.search(words, hub).await;
+    let ModelSearch { built_in, hub, hub_problem, machine } = models.search(words, hub).await;
     let of_hub = hub.into_iter().map(|found| {
         json!({
             "name": format!("hf:{}", found.repo), "about": null, "size": null, "parameters": null, "context": null,

@@ -2,7 +2,7 @@
 //! stream. An API adds how a request is read and how an answer is written. Knows no wire format.
 
 mod headers;
-mod silence;
+mod keep_alive;
 pub(crate) mod stream;
 pub(crate) mod vectors;
 
@@ -30,7 +30,7 @@ use crate::state::ServerState;
 use crate::traceparent::trace_parent;
 use crate::warning_header::with_warnings;
 use headers::{ACCEL_BUFFERING, AnswerHeaders};
-pub(crate) use silence::MAX_SILENCE;
+pub(crate) use keep_alive::MAX_SILENCE;
 use stream::{AnswerBody, StreamClient, StreamEncoder};
 
 /// A request that was read, and admitted.

@@ -13,7 +13,7 @@ use hob_app::AnswerStream;
 use hob_core::{AgentStep, AnswerSource, CallerRole, Delta, DeltaStream, EngineError, LogScope};
 use http_body::{Body, Frame};
 
-use super::silence::Silence;
+use super::keep_alive::Silence;
 use crate::connection::ConnectionState;
 use crate::error::{ApiError, ApiResult};
 use crate::json::push_json;

@@ -83,7 +83,7 @@ fn answer(deltas: impl futures::Stream<Item = Piece> + Send + 'static) -> Answer
 }
 
 fn unreachable() -> ApiError {
-    let reason = "Connection refused".to_owned();
+    let reason = "Connection refused".into();
     ApiError::from(EngineError::Unreachable { engine: "vllm".into(), address: "http://x".into(), reason })
 }
 

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use hob_core::budget::{MESSAGE_TOOL_CALLS, MESSAGES};
+use hob_core::request_budget::{MESSAGE_TOOL_CALLS, MESSAGES};
 use hob_core::{Content, Message, OverBudget, REASONING_CONTENT, Role, SealedReasoning, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};

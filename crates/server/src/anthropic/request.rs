@@ -1,6 +1,6 @@
 //! The body of `POST /v1/messages` and of `POST /v1/messages/count_tokens`: as typed → as resolved.
 
-use hob_core::budget;
+use hob_core::request_budget;
 use hob_core::{
     AgentPreference, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, REASONING_EFFORT, ResponseFormat,
     Sampling, Temperature, Unplaced, unplaced_field,
@@ -232,7 +232,7 @@ fn note_field(ignored: &mut IgnoredFields, field: String, value: Value) {
 fn within_budget(request: GenerateRequest, mut conversation: Conversation) -> ApiResult<GenerateRequest> {
     let messages = std::mem::take(&mut conversation.messages);
     let request = GenerateRequest { messages, ..request };
-    match budget::check_request(&request) {
+    match request_budget::check_request(&request) {
         Ok(()) => Ok(request),
         Err(over) => {
             let field = conversation.as_written(&over.field).unwrap_or_else(|| as_written(&over.field));

@@ -3,13 +3,13 @@
 use std::error::Error;
 
 use axum::http::StatusCode;
-use hob_app::LibraryError;
+use hob_app::ModelManagementError;
 use hob_channels::ChannelError;
 use hob_config::SettingsError;
 use hob_core::{AskError, CONTEXT_LENGTH_EXCEEDED, NoSuitableModel};
 use hob_keys::KeyError;
 use hob_memory::{DocumentLibraryError, MemoryError};
-use hob_models::LibraryFailure;
+use hob_models::ModelFailureKind;
 use hob_routing::RateError;
 use hob_tasks::TaskError;
 
@@ -148,8 +148,8 @@ impl From<ChannelError> for ApiError {
     }
 }
 
-impl From<LibraryError> for ApiError {
-    fn from(error: LibraryError) -> Self {
+impl From<ModelManagementError> for ApiError {
+    fn from(error: ModelManagementError) -> Self {
         let message = error.to_string();
         let refused = |status, code| ApiError {
             param: Some("model".into()),
@@ -161,13 +161,13 @@ impl From<LibraryError> for ApiError {
             ..Self::new(status, "server_error", message.clone())
         };
         match (error.reason(), error) {
-            (_, LibraryError::Engine(error)) => error.into(),
-            (_, LibraryError::Settings(error)) => (*error).into(),
-            (LibraryFailure::NotFound, _) => refused(StatusCode::NOT_FOUND, "model_not_found"),
-            (LibraryFailure::Impossible, _) => refused(StatusCode::BAD_REQUEST, "library_refused"),
-            (LibraryFailure::Busy, _) => refused(StatusCode::CONFLICT, "model_busy"),
-            (LibraryFailure::Source, _) => failed(StatusCode::BAD_GATEWAY),
-            (LibraryFailure::Disk, error) => {
+            (_, ModelManagementError::Engine(error)) => error.into(),
+            (_, ModelManagementError::Settings(error)) => (*error).into(),
+            (ModelFailureKind::NotFound, _) => refused(StatusCode::NOT_FOUND, "model_not_found"),
+            (ModelFailureKind::Impossible, _) => refused(StatusCode::BAD_REQUEST, "library_refused"),
+            (ModelFailureKind::Busy, _) => refused(StatusCode::CONFLICT, "model_busy"),
+            (ModelFailureKind::Source, _) => failed(StatusCode::BAD_GATEWAY),
+            (ModelFailureKind::Disk, error) => {
                 tracing::warn!(
                     error = %message,
                     "a model cannot be written, deleted or loaded. Check the disk with the models, and its \

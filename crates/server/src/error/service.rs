@@ -21,7 +21,7 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message).coded("no_memory")
     }
 
-    pub(crate) fn no_library() -> Self {
+    pub(crate) fn no_model_management() -> Self {
         let message = "this server cannot download or delete models. Start it with 'hob serve'";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message).coded("no_library")
     }

@@ -1,6 +1,6 @@
 //! The body of `POST /api/chat`: as typed → as resolved.
 
-use hob_core::budget::MESSAGES;
+use hob_core::request_budget::MESSAGES;
 use hob_core::{GenerateRequest, OverBudget};
 
 use super::message::OpenCalls;

@@ -5,8 +5,8 @@ use std::time::Instant;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use hob_core::budget::{EMBEDDING_INPUTS, OLLAMA_EMBEDDING_INPUTS};
 use hob_core::model::DEFAULT_MODEL;
+use hob_core::request_budget::{EMBEDDING_INPUTS, OLLAMA_EMBEDDING_INPUTS};
 use hob_core::{
     AgentPreference, AnswerWarning, Caller, EmbedInputs, EmbedRequest, Embeddings, OverBudget, Overlong,
 };

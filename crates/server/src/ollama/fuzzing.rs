@@ -1,6 +1,6 @@
 //! Entries for the fuzz targets of Ollama's API.
 
-use hob_core::{GenerateRequest, budget};
+use hob_core::{GenerateRequest, request_budget};
 
 use super::chat_request;
 use super::embed;
@@ -19,7 +19,7 @@ pub fn ollama(body: &[u8]) -> Option<GenerateRequest> {
         let _ = generate_request::continuing(parsed.request, text);
     }
     let OllamaRequest { request, .. } = check_parser(body, chat_request::parse)?;
-    assert!(budget::check_request(&request).is_ok(), "a request over its budget is accepted");
+    assert!(request_budget::check_request(&request).is_ok(), "a request over its budget is accepted");
     Some(request)
 }
 

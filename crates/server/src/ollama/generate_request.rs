@@ -1,6 +1,6 @@
 //! The body of `POST /api/generate`: as typed → as resolved.
 
-use hob_core::budget::thousands;
+use hob_core::request_budget::thousands;
 use hob_core::{CompletionRequest, GenerateRequest, Message, Prompt, Role};
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hob_core::budget::MESSAGE_TOOL_CALLS;
+use hob_core::request_budget::MESSAGE_TOOL_CALLS;
 use hob_core::{Content, Message, OverBudget, REASONING_CONTENT, Role, ToolCall};
 use serde::Deserialize;
 use serde::de::IgnoredAny;

@@ -1,6 +1,6 @@
 //! The fields that chat and generate share: options, format, thinking, how long the model stays in memory.
 
-use hob_core::budget;
+use hob_core::request_budget;
 use hob_core::{
     AgentPreference, AnswerWarning, GenerateRequest, JsonSchema, OverBudget, REASONING_EFFORT, ResponseFormat,
 };
@@ -121,7 +121,7 @@ impl WireBody {
             }
         }
         let agent = AgentPreference::of_field(self.agent);
-        budget::check_request(&request).map_err(|over| over_budget(as_written(over)))?;
+        request_budget::check_request(&request).map_err(|over| over_budget(as_written(over)))?;
         Ok(OllamaRequest {
             request,
             purpose,
@@ -188,7 +188,7 @@ fn effort(think: Think) -> ApiResult<&'static str> {
 }
 
 fn top_logprobs(count: i64) -> ApiResult<u32> {
-    let most = u32::try_from(budget::TOP_LOGPROBS).unwrap_or(u32::MAX);
+    let most = u32::try_from(request_budget::TOP_LOGPROBS).unwrap_or(u32::MAX);
     u32::try_from(count).ok().filter(|count| *count <= most).ok_or_else(|| {
         ApiError::invalid("top_logprobs", format!("top_logprobs must be between 0 and {most}, got {count}"))
     })

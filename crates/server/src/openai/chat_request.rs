@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use hob_core::budget::{self, ANSWERS, MESSAGES, TOP_LOGPROBS};
+use hob_core::request_budget::{self, ANSWERS, MESSAGES, TOP_LOGPROBS};
 use hob_core::{
     AgentPreference, AnswerWarning, GenerateRequest, MaxTokens, OverBudget, ResponseFormat, Sampling,
     Temperature, ToolChoice, ToolDefinition,
@@ -128,7 +128,8 @@ impl ChatRequest {
     /// Parses a body. The error names the field.
     pub(crate) fn parse(body: &[u8]) -> ApiResult<Self> {
         let chat = read::<WireRequest>(body)?.resolve()?;
-        budget::check_request(&chat.request).map_err(|over| over_budget(as_written(over, chat.calls)))?;
+        request_budget::check_request(&chat.request)
+            .map_err(|over| over_budget(as_written(over, chat.calls)))?;
         Ok(chat)
     }
 }

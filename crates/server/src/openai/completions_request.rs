@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use hob_core::budget::{self, ANSWERS, PROMPTS, TEXT_ANSWERS, TOP_LOGPROBS, thousands};
+use hob_core::request_budget::{self, ANSWERS, PROMPTS, TEXT_ANSWERS, TOP_LOGPROBS, thousands};
 use hob_core::{
     AnswerWarning, CompletionRequest, MaxTokens, OverBudget, Prompt, ResponseFormat, Sampling, Temperature,
 };
@@ -105,7 +105,7 @@ impl TextCompletionRequest {
     /// Parses a body. The error names the field.
     pub(crate) fn parse(body: &[u8]) -> ApiResult<Self> {
         let completion = read::<WireRequest>(body)?.resolve()?;
-        budget::check_request(&completion.request.request.settings()).map_err(over_budget)?;
+        request_budget::check_request(&completion.request.request.settings()).map_err(over_budget)?;
         Ok(completion)
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hob_core::budget::{EMBEDDING_INPUTS, EMBEDDING_TOKENS};
+use hob_core::request_budget::{EMBEDDING_INPUTS, EMBEDDING_TOKENS};
 use hob_core::{AnswerWarning, EmbedInputs, EmbedRequest, Embeddings, OverBudget, Overlong, is_annotation};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Serialize, Serializer};

@@ -1,6 +1,6 @@
 //! Entries for the fuzz targets of OpenAI's API.
 
-use hob_core::{GenerateRequest, budget};
+use hob_core::{GenerateRequest, request_budget};
 
 use super::chat_request::ChatRequest;
 use super::completions_request::TextCompletionRequest;
@@ -13,7 +13,7 @@ use crate::fuzzing::json::check_parser;
 /// The body of `POST /v1/chat/completions`.
 pub fn chat(body: &[u8]) -> Option<GenerateRequest> {
     let ChatRequest { request, .. } = check_parser(body, ChatRequest::parse)?;
-    assert!(budget::check_request(&request).is_ok(), "a request over its budget is accepted");
+    assert!(request_budget::check_request(&request).is_ok(), "a request over its budget is accepted");
     Some(request)
 }
 

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use hob_core::budget::EMBEDDING_INPUTS;
+use hob_core::request_budget::EMBEDDING_INPUTS;
 use hob_core::{AnswerWarning, OverBudget, RerankRequest};
 use hob_engines::Reranked;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use hob_core::budget::{self, EMBEDDING_TOKENS};
 use hob_core::model::DEFAULT_MODEL;
+use hob_core::request_budget::{self, EMBEDDING_TOKENS};
 use hob_core::{
     AnswerWarning, DetokenizeRequest, GenerateRequest, OverBudget, TokenizeInput, TokenizeRequest, Tokenized,
 };
@@ -168,7 +168,7 @@ impl WireRequest {
             extra: extra.into_iter().collect(),
             ..GenerateRequest::default()
         };
-        budget::check_request(&request).map_err(over_budget)?;
+        request_budget::check_request(&request).map_err(over_budget)?;
         Ok(request)
     }
 }

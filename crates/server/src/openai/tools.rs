@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hob_core::budget::TOOLS;
+use hob_core::request_budget::TOOLS;
 use hob_core::{AgentPreference, JsonSchema, OverBudget, ResponseFormat, ToolChoice, ToolDefinition};
 use serde::Deserialize;
 use serde_json::{Map, Value};

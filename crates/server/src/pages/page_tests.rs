@@ -3,18 +3,18 @@
 use super::html_page::{
     DIALOG, HEAD, HtmlPage, KEY_FORM, MARK, SHARED_SCRIPTS, SHARED_STYLES, THEME_SCRIPT, hash, navigation,
 };
-use super::{chat_page, models_page, report_pages};
+use super::{admin_pages, chat_page, models_page};
 
 fn pages() -> [(&'static str, &'static HtmlPage); 8] {
     [
         ("Chat", &chat_page::CHAT),
-        ("Documents", &report_pages::DOCUMENTS),
-        ("Tasks", &report_pages::TASKS),
-        ("Channels", &report_pages::CHANNELS),
+        ("Documents", &admin_pages::DOCUMENTS),
+        ("Tasks", &admin_pages::TASKS),
+        ("Channels", &admin_pages::CHANNELS),
         ("Models", &models_page::MODELS),
-        ("Activity", &report_pages::ACTIVITY),
-        ("Team", &report_pages::TEAM),
-        ("Settings", &report_pages::SETTINGS),
+        ("Activity", &admin_pages::ACTIVITY),
+        ("Team", &admin_pages::TEAM),
+        ("Settings", &admin_pages::SETTINGS),
     ]
 }
 

@@ -9,7 +9,7 @@ use hob_conversations::responses::limits::{MAX_CHAIN_BYTES, MAX_CONVERSATION_BYT
 use hob_conversations::{
     FoundItems, ItemPage, ResponseChain, ResponseLease, ResponseOwner, ResponseStore, StoredResponse,
 };
-use hob_core::budget::{BODY_VALUES, count_values, thousands};
+use hob_core::request_budget::{BODY_VALUES, count_values, thousands};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -6,7 +6,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hob_core::SealedReasoning;
-use hob_core::budget::json_values;
+use hob_core::request_budget::json_values;
 use serde_json::Value;
 
 /// Begins reasoning that no provider sealed.

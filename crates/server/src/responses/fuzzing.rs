@@ -1,6 +1,6 @@
 //! Entry for the fuzz target of the Responses API.
 
-use hob_core::{GenerateRequest, budget};
+use hob_core::{GenerateRequest, request_budget};
 use serde::de::IgnoredAny;
 
 use super::ready_request::NewResponse;
@@ -20,6 +20,6 @@ pub fn response(body: &[u8]) -> Option<GenerateRequest> {
         }
         Ok(ready.request)
     })?;
-    assert!(budget::check_request(&request).is_ok(), "a request over its budget is accepted");
+    assert!(request_budget::check_request(&request).is_ok(), "a request over its budget is accepted");
     Some(request)
 }

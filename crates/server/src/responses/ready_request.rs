@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use hob_conversations::ConversationItem;
 use hob_conversations::responses::limits::MAX_RESPONSE_BYTES;
-use hob_core::budget::{self, MESSAGES};
+use hob_core::request_budget::{self, MESSAGES};
 use hob_core::{AgentPreference, AnswerWarning, GenerateRequest, OverBudget, tool_arguments};
 use serde_json::Value;
 
@@ -94,7 +94,7 @@ impl CreateRequest {
         request.messages = transcript.finish();
         form.custom = offered.custom;
         form.namespaces = offered.namespaces;
-        budget::check_request(&request).map_err(|over| over_budget(as_written(over)))?;
+        request_budget::check_request(&request).map_err(|over| over_budget(as_written(over)))?;
         let mut warnings = ignored.into_warnings();
 
         let is_kept = new.has_store && (options.store || continues.conversation().is_some());

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use hob_core::budget::TOOLS;
+use hob_core::request_budget::TOOLS;
 use hob_core::{ToolChoice, ToolDefinition};
 use serde_json::{Map, Value};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hob_core::budget::TOP_LOGPROBS;
+use hob_core::request_budget::TOP_LOGPROBS;
 use hob_core::{
     AgentPreference, AnswerDefaults, GenerateRequest, MaxTokens, ReplyMode, Sampling, Temperature,
 };

@@ -3,14 +3,14 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use hob_core::budget::{LIMITS, thousands};
+use hob_core::request_budget::{LIMITS, thousands};
 use serde_json::{Map, Value};
 
 fn page_at(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
 }
 
-const BUDGET_BEGINS: &str = "<!-- request-budget: made from crates/core/src/budget.rs. To renew it: HOB_WRITE_DOCS=1 cargo nextest run -p hob-server the_table_of_limits -->\n";
+const BUDGET_BEGINS: &str = "<!-- request-budget: made from crates/core/src/request_budget.rs. To renew it: HOB_WRITE_DOCS=1 cargo nextest run -p hob-server the_table_of_limits -->\n";
 const BUDGET_ENDS: &str = "<!-- /request-budget -->";
 
 /// Regenerate with `HOB_WRITE_DOCS=1 cargo nextest run -p hob-server the_table_of_limits`.

@@ -18,7 +18,7 @@ const source = FILES.map(read).join("\n");
 const functionsOf = (text, names) => names.map((name) => new RegExp(`^function ${name}\\([\\s\\S]*?^}`, "m").exec(text)[0]).join("\n");
 const old = `const SHELF = "hob-chat:";
 const newChat = (settings) => ({ id: null, title: "", settings, turns: [] });
-${functionsOf(read("move.js"), OLD)}`;
+${functionsOf(read("local_chat_migration.js"), OLD)}`;
 
 // `world` is what the browser would have.
 export function partsIn(world = {}) {

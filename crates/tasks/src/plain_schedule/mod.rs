@@ -224,7 +224,7 @@ fn check_possible(words: &[Word]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Removes a count such as `twice`, which must be the number of runs that the times and days make.
+/// Removes a count such as `twice`, which must be the number of runs that the times and days make. Without a time, `once` waits for one.
 fn check_count(mut words: Vec<Word>, times: usize) -> Result<Vec<Word>, WordProblem> {
     let Some(mut place) = words.iter().position(|word| matches!(word, Word::Repeated(_))) else {
         return Ok(words);
@@ -242,7 +242,7 @@ fn check_count(mut words: Vec<Word>, times: usize) -> Result<Vec<Word>, WordProb
         [Word::Weekly | Word::Monthly, ..] => named_days(&words),
         _ => 1,
     };
-    if usize::try_from(count) == Ok(days * times) {
+    if usize::try_from(count) == Ok(days * times) || (count, times) == (1, 0) {
         // 'twice a day on mondays' is not every day.
         if words.get(place) == Some(&Word::Daily) {
             words.remove(place);
@@ -256,7 +256,8 @@ fn check_count(mut words: Vec<Word>, times: usize) -> Result<Vec<Word>, WordProb
 
 /// A date with a time, if the words begin with a date.
 fn date(words: &[String]) -> Result<Option<String>, WordProblem> {
-    let mut words = words.iter().filter(|word| known(word) != Some(Word::Filler));
+    let mut words =
+        words.iter().filter(|word| !matches!(known(word), Some(Word::Filler | Word::Repeated(1))));
     let Some(first) = words.next() else { return Ok(None) };
     let (day, time) = match first.split_once('t') {
         Some((day, time)) => (day, Some(time)),

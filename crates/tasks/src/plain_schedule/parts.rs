@@ -90,8 +90,9 @@ pub(crate) fn in_parts(words: &[Word], times: &[WrittenTime<'_>]) -> Result<Vec<
         return Err(PART_TIMES);
     }
     let days = without_times(&around_times(words));
-    let is_every_day =
-        days.iter().all(|word| matches!(word, Word::Daily | Word::Every | Word::Unit(Unit::Day)));
+    let is_any_day =
+        |word: &Word| matches!(word, Word::Daily | Word::Every | Word::Unit(Unit::Day) | Word::Repeated(1));
+    let is_every_day = days.iter().all(is_any_day);
     let is_after_midnight =
         |(time, parts): &(DayTime, &[DayPart])| time.hour < 6 && parts.contains(&DayPart::Night);
     if !is_every_day && found.iter().any(is_after_midnight) {

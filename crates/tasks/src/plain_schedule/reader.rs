@@ -19,6 +19,9 @@ pub(crate) const MONTHS: &str =
 /// Why `once at 9:00` is no schedule.
 const NO_DATE: &str = "a single run needs a date, as in '2027-01-31 09:00'; leave 'once' out if it repeats";
 
+/// Why `monday 9:00 and` is no schedule.
+const UNFINISHED: &str = "it ends with 'and'; name what follows, as in 'monday and thursday 9:00'";
+
 /// Why `tomorrow 9:00` is no schedule.
 const RELATIVE_DATE: &str = "a single run needs a date, as in '2027-01-31 09:00'";
 
@@ -43,6 +46,10 @@ pub(crate) enum WordProblem {
 /// The meaning of each word, without fillers.
 pub(crate) fn read_schedule(words: &[String]) -> Result<Vec<Word>, WordProblem> {
     check_neighbours(words).map_err(WordProblem::Refused)?;
+    let last = words.iter().rev().map(|word| known(word)).find(|word| *word != Some(Word::Filler));
+    if last == Some(Some(Word::And)) {
+        return Err(WordProblem::Refused(UNFINISHED));
+    }
     let written: Vec<&str> = words.iter().map(String::as_str).collect();
     if has_dates_and_days(&written) {
         return Err(WordProblem::Refused(DATES_AND_DAYS));
@@ -185,6 +192,8 @@ fn read_words<'a>(words: &[&'a str]) -> Result<(Vec<Word>, Vec<WrittenTime<'a>>)
             Some(Word::Ordinal(2)) if matches!(read.last(), Some(Word::Number(_))) => {
                 Word::Unit(Unit::Second)
             }
+            // 'once a day on mondays' is a count, 'once every monday' is none.
+            Some(Word::Repeated(1)) if !is_each_day(rest) => Word::Filler,
             // Such as '12:00 noon'.
             Some(named @ Word::Time(_)) if is_behind_time && before == Some(named) => Word::Filler,
             Some(Word::Time(_)) if is_behind_time => return Err(bad_time(words, rest)),
@@ -252,6 +261,12 @@ fn read_words<'a>(words: &[&'a str]) -> Result<(Vec<Word>, Vec<WrittenTime<'a>>)
 fn bad_time(words: &[&str], rest: &[&str]) -> WordProblem {
     let end = words.len() - rest.len();
     WordProblem::BadTime(words[end.saturating_sub(2)..end].join(" "))
+}
+
+/// Whether these words begin with `a day`, `every day` or `daily`.
+fn is_each_day(words: &[&str]) -> bool {
+    let first_two = (words.first().and_then(|word| known(word)), words.get(1).and_then(|word| known(word)));
+    matches!(first_two, (Some(Word::Daily), _) | (Some(Word::Every), Some(Word::Unit(Unit::Day))))
 }
 
 /// Whether the number before these words is a count.

@@ -85,7 +85,7 @@ pub(crate) struct DayTime {
 
 /// All words, in every form.
 pub(crate) const KNOWN: &[(&[&str], Word)] = &[
-    (&["at", "on", "the", ",", "of", "o'clock", "once", "only"], Word::Filler),
+    (&["at", "on", "the", ",", "of", "o'clock", "only"], Word::Filler),
     (&["and", "&"], Word::And),
     (&["every", "each"], Word::Every),
     (&["to", "through", "till", "until", "-"], Word::To),
@@ -125,6 +125,7 @@ pub(crate) const KNOWN: &[(&[&str], Word)] = &[
     (&["other"], Word::Other),
     (&["thru"], Word::To),
     (&["between", "from"], Word::Between),
+    (&["once"], Word::Repeated(1)),
     (&["twice"], Word::Repeated(2)),
     (&["times", "time", "x"], Word::Repeated(0)),
     (&["except", "but", "not"], Word::Except),

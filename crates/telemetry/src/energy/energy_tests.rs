@@ -304,7 +304,7 @@ impl EngineAt {
 
     fn unreachable(&self) -> EngineError {
         let (engine, address) = (self.key.clone(), self.address.clone());
-        EngineError::Unreachable { engine, address, reason: "it is not there".to_owned() }
+        EngineError::Unreachable { engine, address, reason: "it is not there".into() }
     }
 }
 

@@ -54,7 +54,7 @@ async fn a_message_that_comes_while_a_command_sends_is_answered_by_the_next_serv
     let script = Script::new("connected();");
     let options = ChannelOptions {
         whatsapp: Some(script.options()),
-        inbound: Some(rules()),
+        reply_rules: Some(rules()),
         store: Some(store),
         ..ChannelOptions::default()
     };

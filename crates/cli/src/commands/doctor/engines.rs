@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use hob_config::{Config, EngineName};
 use hob_core::{Engine, EngineError, ModelInfo};
-use hob_engines::selection::{NoEngine, RejectedEngine, SelectedEngine, SelectionReason};
+use hob_engines::selection::{
+    NoEngine, RejectedEngine, SelectedEngine, SelectionReason, has_bad_certificate,
+};
 
 use super::executable::is_program;
 use super::report::{CheckStatus, DoctorCheck};
@@ -79,17 +81,25 @@ pub fn check(status: &EngineStatus, expectations: EngineExpectations<'_>) -> Doc
                 }
             }
         }
-        EngineState::Failing { reason, refused } => {
+        EngineState::Failing(error) => {
             let severity = if is_default { CheckStatus::Bad } else { CheckStatus::Warning };
-            let advice = match (refused, key) {
-                (Some(401 | 403), "cloud") => {
+            let of_engine = error.downcast_ref::<EngineError>();
+            if of_engine.is_some_and(has_bad_certificate) {
+                // Its usual hint names this command.
+                let message = format!("{address}: {}", failure::with_causes(error));
+                return DoctorCheck::new(key, severity, message).advise(failure::CERTIFICATE_HINT);
+            }
+            let advice = match (of_engine, key) {
+                (Some(EngineError::Refused { status: 401 | 403, .. }), "cloud") => {
                     "Set a valid provider key: OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY".to_owned()
                 }
-                (Some(401 | 403), _) => format!("Set [engine.{key}] api_key to a valid key"),
+                (Some(EngineError::Refused { status: 401 | 403, .. }), _) => {
+                    format!("Set [engine.{key}] api_key to a valid key")
+                }
                 _ if is_discovered(status.engine.as_ref()) => engine_advice::how_to_start(key, address),
                 _ => format!("Check that {key} listens there, and read its log"),
             };
-            DoctorCheck::new(key, severity, format!("{address}: {reason}")).advise(advice)
+            DoctorCheck::new(key, severity, format!("{address}: {}", failure::explain(error))).advise(advice)
         }
         EngineState::NotConfigured => {
             let message = match key {
@@ -276,7 +286,7 @@ fn models(status: &EngineStatus) -> Option<&[ModelInfo]> {
         EngineState::OwnAddress
         | EngineState::NotConfigured
         | EngineState::NotResponding
-        | EngineState::Failing { .. } => None,
+        | EngineState::Failing(_) => None,
     }
 }
 

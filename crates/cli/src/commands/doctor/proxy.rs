@@ -21,7 +21,7 @@ pub fn check(found: &[EngineStatus]) -> Option<DoctorCheck> {
     let spared =
         ["no_proxy", "NO_PROXY"].into_iter().find_map(|name| std::env::var(name).ok()).unwrap_or_default();
     let lost = found.iter().find_map(|status| match status.state {
-        EngineState::NotResponding | EngineState::Failing { .. } => {
+        EngineState::NotResponding | EngineState::Failing(_) => {
             lost_behind_proxy(status.engine.as_ref(), &spared)
         }
         EngineState::OwnAddress | EngineState::NotConfigured | EngineState::Available { .. } => None,

@@ -1,7 +1,7 @@
 //! `hob memory forget`.
 
 use anyhow::{Result, bail};
-use hob_app::startup::memory::open_library;
+use hob_app::startup::memory::open_document_library;
 use hob_config::Config;
 use hob_core::{CollectionName, CollectionSet};
 use hob_memory::ForgetReport;
@@ -17,7 +17,7 @@ pub async fn run(config: &Config, path: &str, from: Option<CollectionName>) -> R
     super::selected(&documents, from.iter().cloned().collect()).await?;
     let collection = from.clone().unwrap_or_default();
     // A document of a watched folder would come back, and an upload has a copy in Hob's home.
-    let library = open_library(&settings::home()?, documents);
+    let library = open_document_library(&settings::home()?, documents);
     let forgotten = library.forget(path, from.map_or(CollectionSet::All, CollectionSet::of)).await?;
     if forgotten == ForgetReport::default() {
         bail!("{path} is not in memory. Use the path as it was indexed; 'hob memory search' shows paths.");

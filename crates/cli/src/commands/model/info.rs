@@ -244,7 +244,7 @@ pub fn not_found(name: &str, found: &[EngineStatus]) -> Error {
         EngineState::OwnAddress
         | EngineState::NotConfigured
         | EngineState::NotResponding
-        | EngineState::Failing { .. } => &[],
+        | EngineState::Failing(_) => &[],
     });
     let meant = match near(name, names.map(|model| model.id.as_str())).as_slice() {
         [] => String::new(),

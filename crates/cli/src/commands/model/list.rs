@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{asked, check_all_engines, chosen, silent};
 use crate::engine_status::{EngineState, EngineStatus};
+use crate::failure;
 use crate::local_models;
 use crate::output::number::{memory, tokens, weights};
 use crate::output::table::{self, Column};
@@ -89,7 +90,7 @@ pub fn models(status: &EngineStatus) -> &[ModelInfo] {
         EngineState::OwnAddress
         | EngineState::NotConfigured
         | EngineState::NotResponding
-        | EngineState::Failing { .. } => &[],
+        | EngineState::Failing(_) => &[],
     }
 }
 
@@ -154,8 +155,12 @@ fn row(ModelRow { engine, model, is_default }: &ModelRow<'_>) -> Vec<String> {
 
 fn note_other_engines(found: &[EngineStatus]) {
     for EngineStatus { engine, state, .. } in found {
-        if let EngineState::Failing { reason, .. } = state {
-            output::warning(format_args!("{} does not list its models: {reason}", engine.key()));
+        if let EngineState::Failing(error) = state {
+            output::warning(format_args!(
+                "{} does not list its models: {}",
+                engine.key(),
+                failure::explain(error)
+            ));
         }
     }
     let silent: Vec<String> = found.iter().filter_map(silent).collect();

@@ -125,7 +125,7 @@ async fn check_all_engines(config: &Config) -> Result<Vec<EngineStatus>> {
     };
     if found
         .iter()
-        .any(|status| matches!(status.state, EngineState::Available { .. } | EngineState::Failing { .. }))
+        .any(|status| matches!(status.state, EngineState::Available { .. } | EngineState::Failing(_)))
     {
         return Ok(found);
     }
@@ -162,7 +162,7 @@ fn silent(status: &EngineStatus) -> Option<String> {
         EngineState::NotResponding => Some(format!("{} at {}", status.engine.key(), status.engine.address())),
         EngineState::OwnAddress
         | EngineState::NotConfigured
-        | EngineState::Failing { .. }
+        | EngineState::Failing(_)
         | EngineState::Available { .. } => None,
     }
 }

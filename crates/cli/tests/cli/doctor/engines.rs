@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hob_testkit::{FakeServer, Reply};
+use hob_testkit::{FakeServer, Reply, TestCertificate};
 
 use super::diagnosis::Diagnosis;
 use super::{home, home_with_port};
@@ -187,6 +187,21 @@ async fn an_unhealthy_engine_reports_its_own_reason() {
     let home = home(&[("ollama", &ill.url())]);
     let found = Diagnosis::that_shows(&home, "ollama", "bad", "ollama answered 500: out of memory").await;
     found.is_not_ready_and_next_is("read its log");
+}
+
+#[tokio::test]
+async fn the_fix_for_a_certificate_that_is_not_accepted_is_about_the_certificate() {
+    let ollama = fakes::ollama().await;
+    let served = home(&[("ollama", &ollama.url())]);
+    let [cert, key] = ["cert.pem", "key.pem"].map(|file| served.directory().join(file));
+    TestCertificate::generate().write(&cert, &key);
+    let served = adding(served, &format!("[server.tls]\ncert = {cert:?}\nkey = {key:?}\n"));
+    let server = Running::start(&served, &[]).await;
+    let (_, port) = server.address().rsplit_once(':').expect("a port");
+    let client = home(&[("ollama", &format!("https://127.0.0.1:{port}"))]);
+    let found = Diagnosis::that_shows(&client, "ollama", "bad", "certificate").await;
+    found.is_not_ready_and_next_is("renew the engine's certificate");
+    assert_eq!(server.terminate().await.code, Some(0));
 }
 
 #[tokio::test]

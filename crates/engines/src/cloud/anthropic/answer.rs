@@ -6,7 +6,7 @@ use hob_core::{Answer, FinishReason, Generation, ModelInfo, SealedReasoning, Too
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::wire::deltas::DecodeError;
+use crate::wire::stream_decoder::DecodeError;
 use crate::wire::token_count;
 
 #[derive(Deserialize)]

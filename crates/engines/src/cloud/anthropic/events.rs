@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::answer::{WireUsage, finish_reason};
-use crate::wire::deltas::{DecodeError, Decoder};
 use crate::wire::engine_error::specific_code;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
+use crate::wire::stream_decoder::{DecodeError, Decoder};
 
 /// The kinds of events that this decoder reads.
 const KINDS: [&str; 7] = [

@@ -18,10 +18,10 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::access::ProviderAccess;
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
-use crate::wire::deltas::deltas;
 use crate::wire::engine_error::unknown_model;
 use crate::wire::resend::Resend;
 use crate::wire::response::Response;
+use crate::wire::stream_decoder::deltas;
 use events::AnthropicDecoder;
 use output_limits::{OutputLimit, OutputLimits, SMALLEST_MAXIMUM};
 

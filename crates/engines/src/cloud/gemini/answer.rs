@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::events::GeminiDecoder;
 use super::wire_types::WireAnswer;
-use crate::wire::deltas::{DecodeError, Decoder};
+use crate::wire::stream_decoder::{DecodeError, Decoder};
 
 /// Reads a complete answer.
 pub(super) fn read(body: &[u8], request: &GenerateRequest) -> Result<Generation, DecodeError> {

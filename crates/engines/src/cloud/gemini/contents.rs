@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use hob_core::budget::{BODY_VALUES, json_values};
 use hob_core::call_id::plain;
+use hob_core::request_budget::{BODY_VALUES, json_values};
 use hob_core::{CalledTools, Image, Message, Role};
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::call_id;
 use super::wire_types::{Candidate, WireAnswer, WirePart, finish_reason};
-use crate::wire::deltas::{DecodeError, Decoder};
 use crate::wire::engine_error::EngineErrorBody;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
+use crate::wire::stream_decoder::{DecodeError, Decoder};
 
 /// The state of one candidate.
 #[derive(Debug, Default)]

@@ -32,8 +32,8 @@ pub(super) enum BadHead {
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) status: StatusCode,
-    /// In seconds.
-    pub(super) retry_after: Option<u64>,
+    /// As it came.
+    pub(super) retry_after: Option<String>,
     pub(super) content_type: Option<Cow<'static, str>>,
     pub(super) length: Length,
     /// Whether the connection can be reused.
@@ -135,7 +135,7 @@ fn understand(status: StatusCode, answer: &httparse::Response<'_, '_>) -> Result
             let mut wishes = value.split(|byte| *byte == b',');
             head.reusable &= !wishes.any(|wish| wish.trim_ascii().eq_ignore_ascii_case(b"close"));
         } else if header.name.eq_ignore_ascii_case("retry-after") {
-            head.retry_after = number(value);
+            head.retry_after = std::str::from_utf8(value).ok().map(str::to_owned);
         } else if header.name.eq_ignore_ascii_case("content-type") {
             head.content_type = content_type(value);
         }
@@ -231,8 +231,8 @@ mod tests {
     }
 
     #[test]
-    fn when_to_ask_again_is_read_in_seconds() {
-        let text = "HTTP/1.1 429 Slow\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n";
-        assert_eq!(read(text.as_bytes()).unwrap().unwrap().0.retry_after, Some(7));
+    fn when_to_ask_again_is_read() {
+        let text = "HTTP/1.1 429 Slow\r\nretry-after: 1.5 \r\ncontent-length: 0\r\n\r\n";
+        assert_eq!(read(text.as_bytes()).unwrap().unwrap().0.retry_after.as_deref(), Some("1.5"));
     }
 }

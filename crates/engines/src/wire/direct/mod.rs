@@ -22,11 +22,11 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use hob_net::tcp::TcpStream;
-use hob_net::trace_context;
+use hob_net::{retry_after, trace_context};
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use tokio::time::Instant;
@@ -160,8 +160,8 @@ impl Direct {
             Some(connection) => self.exchange_on_kept(connection, request).await?,
             None => exchange_on(self.connect().await?, request).await?,
         };
-        let (status, retry_after) = (head.status, head.retry_after);
-        let mut head = head;
+        let (status, mut head) = (head.status, head);
+        let retry_after = head.retry_after.take().and_then(|value| retry_after(&value, SystemTime::now()));
         let content_type = head.content_type.take();
         let body = DirectBody { head, connection: Some(connection), client: self.clone() };
         Ok(DirectResponse { status, retry_after, content_type, body })
@@ -202,9 +202,9 @@ impl Direct {
         let connecting = TcpStream::connect((shared.host.as_str(), shared.port));
         let socket = tokio::time::timeout(shared.connect_timeout, connecting)
             .await
-            .map_err(|_| TransportError::NotSent("the connection attempt timed out".to_owned()))?
-            .map_err(|error| TransportError::NotSent(error.to_string()))?;
-        socket.set_nodelay(true).map_err(|error| TransportError::NotSent(error.to_string()))?;
+            .map_err(|_| TransportError::NotSent("the connection attempt timed out".into()))?
+            .map_err(|error| TransportError::NotSent(error.to_string().into()))?;
+        socket.set_nodelay(true).map_err(|error| TransportError::NotSent(error.to_string().into()))?;
         Ok(Connection::new(socket, ReadTimeout::new(shared.read_timeout)))
     }
 }

@@ -155,18 +155,24 @@ fn offered(server: &FakeServer) -> Vec<bool> {
 }
 
 #[tokio::test]
-async fn when_tools_were_not_the_reason_the_first_complaint_counts() {
-    let server = FakeServer::start(|request| {
-        if request.text().contains("\"tools\"") {
-            Reply::json(400, r#"{"error":{"message":"the first"}}"#)
-        } else {
-            Reply::json(500, r#"{"error":{"message":"the second"}}"#)
-        }
-    })
-    .await;
-    let error = vllm(&server).generate(&asking_for_the_weather(64)).await.unwrap_err();
-    assert_eq!(error.to_string(), "vllm answered 400: the first");
-    assert_eq!(offered(&server), [true, false]);
+async fn a_request_that_fails_without_tools_too_has_the_error_that_matters() {
+    let both = async |status| {
+        let server = FakeServer::start(move |request| {
+            if request.text().contains("\"tools\"") {
+                Reply::json(400, r#"{"error":{"message":"the first"}}"#)
+            } else {
+                Reply::json(status, r#"{"error":{"message":"the second"}}"#).header("retry-after", "7")
+            }
+        })
+        .await;
+        let error = vllm(&server).generate(&asking_for_the_weather(64)).await.unwrap_err();
+        assert_eq!(offered(&server), [true, false]);
+        error
+    };
+    // The tools were not the reason.
+    assert_eq!(both(400).await.to_string(), "vllm answered 400: the first");
+    let busy = both(429).await;
+    assert!(matches!(busy, EngineError::Refused { status: 429, retry_after: Some(7), .. }), "{busy:?}");
 }
 
 #[tokio::test]

@@ -7,9 +7,9 @@ use hob_db::postgres::{PostgresTransaction, QueryError, QueryResult, Row};
 use hob_db::{DbResult, Durability};
 
 use super::memory_database::{PostgresMemoryStore, PostgresSnapshot, Scope};
-use crate::quantise::normalise;
 use crate::store::marks::storable;
 use crate::store::{ChunkHit, ChunkText, NewVector, SourceScope};
+use crate::vector_quantization::normalize;
 
 /// The first vectors create the table, because it needs pgvector.
 const CREATE_TABLE: &str = "
@@ -181,7 +181,7 @@ pub(super) fn add_vectors(store: &PostgresMemoryStore, model: &str, vectors: &[N
     new.sort_by_key(|new| new.chunk);
     new.dedup_by_key(|new| new.chunk);
     let chunks: Vec<i64> = new.iter().map(|new| new.chunk).collect();
-    let numbers: Vec<f32> = new.iter().flat_map(|new| normalise(&new.vector)).collect();
+    let numbers: Vec<f32> = new.iter().flat_map(|new| normalize(&new.vector)).collect();
     store.database.write_with(Durability::ProcessEnd, |transaction| {
         let model = open_model(transaction, model, dimensions)?;
         // Another process may write a vector of the same chunk, or delete the chunk.
@@ -336,7 +336,7 @@ pub(super) fn nearest(
     count: usize,
 ) -> QueryResult<Option<Vec<ChunkHit>>> {
     let Some(model) = find_model(transaction, model)? else { return Ok(None) };
-    let mut normal = normalise(vector);
+    let mut normal = normalize(vector);
     // A question of another length is compared as far as it goes, as in SQLite.
     normal.resize(usize::try_from(model.dimensions).unwrap_or(0), 0.0);
     let candidates = (count * CANDIDATES_PER_WANTED).clamp(LEAST_CANDIDATES, MAX_CANDIDATES);

@@ -1,4 +1,4 @@
-//! Vector search. A vector is stored quantised on disk, and as its signs, which are searched first.
+//! Vector search. A vector is stored quantized on disk, and as its signs, which are searched first.
 
 use std::collections::HashSet;
 
@@ -6,9 +6,9 @@ use hob_db::{DbResult, Durability};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::memory_file::{Scope, SqliteMemoryStore, SqliteSnapshot};
-use crate::quantise::{code, from_bytes, normalise, quantise, similarity, to_bytes};
 use crate::store::{ChunkHit, ChunkText, NewVector, SourceScope};
 use crate::vector_codes::{CodesVersion, VectorCodes};
+use crate::vector_quantization::{code, from_bytes, normalize, quantize, similarity, to_bytes};
 
 /// Up to this many vectors are compared in full.
 const FEW: usize = 4_096;
@@ -122,10 +122,10 @@ pub(super) fn add_vectors(store: &SqliteMemoryStore, model: &str, vectors: &[New
         let mut add_code =
             transaction.prepare_cached("INSERT INTO memory_code (id, model, code) VALUES (?1, ?2, ?3)")?;
         for NewVector { chunk, vector } in vectors.iter().filter(|new| new.vector.len() == dimensions) {
-            let normal = normalise(vector);
-            let quantised = quantise(&normal);
+            let normal = normalize(vector);
+            let quantized = quantize(&normal);
             forget.execute([chunk])?;
-            if add_vector.execute(params![chunk, model, f64::from(quantised.scale), quantised.bytes])? == 1 {
+            if add_vector.execute(params![chunk, model, f64::from(quantized.scale), quantized.bytes])? == 1 {
                 add_code.execute(params![
                     transaction.last_insert_rowid(),
                     model,
@@ -145,7 +145,7 @@ pub(super) fn find_vectors(
 ) -> DbResult<Option<Vec<ChunkHit>>> {
     snapshot.explained(|connection| {
         let Some(model) = find_model(connection, model)? else { return Ok(None) };
-        let normal = normalise(vector);
+        let normal = normalize(vector);
         let near = match snapshot.vectors_in_scope()? {
             // All are compared, so their signs need not be known, and those of the others are not read.
             Some(own) if own.len() <= FEW && vector.len() == model.dimensions => own,

@@ -21,7 +21,8 @@ struct Place {
 /// A directory `allowed` that is on the allowlist, beside one that is not. Both are world-readable, so that only the allowlist
 /// counts.
 fn place() -> Place {
-    let home = tempfile::tempdir().unwrap();
+    // Not in a directory of the system, such as /dev/shm: what is there has another path inside.
+    let home = tempfile::tempdir_in("/tmp").unwrap();
     let root = home.path().canonicalize().unwrap();
     std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o755)).unwrap();
     for name in ["allowed", "allowed/deep", "outside"] {

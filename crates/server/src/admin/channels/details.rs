@@ -9,7 +9,7 @@ use axum::extract::{Query, State};
 use axum::http::Extensions;
 use axum::routing::{MethodRouter, get};
 use hob_channels::whatsapp::{CHANNEL, LinkState, WhatsappLinking};
-use hob_channels::{ChannelService, ChannelStatus, InboundRules, MAX_RECENT, RecentLine, Speaker};
+use hob_channels::{ChannelService, ChannelStatus, MAX_RECENT, RecentLine, ReplyRules, Speaker};
 use hob_core::AgentPreference;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ pub(crate) async fn details(State(state): SharedState, extensions: Extensions) -
     })))
 }
 
-fn answering(rules: &InboundRules) -> Value {
+fn answering(rules: &ReplyRules) -> Value {
     let agent = match &rules.agent {
         AgentPreference::Named(name) => Some(name.as_str()),
         AgentPreference::Configured | AgentPreference::None => None,
@@ -83,7 +83,7 @@ fn answering(rules: &InboundRules) -> Value {
 }
 
 /// The senders that the configuration names. For all others, tools only compute, and the memory is not read.
-fn senders(rules: &InboundRules) -> Vec<Value> {
+fn senders(rules: &ReplyRules) -> Vec<Value> {
     let mut names: Vec<&String> = rules.trust.keys().chain(&rules.allow_from).collect();
     names.sort();
     names.dedup();

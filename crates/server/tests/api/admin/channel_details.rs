@@ -8,8 +8,8 @@ use hob_app::AskService;
 use hob_channels::store::{Exchange, NewPairing, SenderKey, ThreadKey};
 use hob_channels::whatsapp::{WhatsappInstaller, WhatsappLinking, WhatsappProgram};
 use hob_channels::{
-    ChannelOptions, ChannelService, ChannelStatus, ChannelStore, GatewayOptions, GatewayTimeouts,
-    InboundRules, SqliteChannelStore,
+    ChannelOptions, ChannelService, ChannelStatus, ChannelStore, GatewayOptions, GatewayTimeouts, ReplyRules,
+    SqliteChannelStore,
 };
 use hob_core::{AgentPreference, Ask, Reach};
 use hob_db::Database;
@@ -45,7 +45,7 @@ impl MessageServer {
         let sender = SenderKey { channel: "telegram", sender: "eve" };
         let ends = now + Duration::from_secs(3_600);
         store.begin_pairing(NewPairing { sender, name: "Eve", code: "ABCDEFGH", ends }, now).unwrap();
-        let rules = InboundRules {
+        let rules = ReplyRules {
             agent: AgentPreference::Named("simple".to_owned()),
             trust: [("telegram:ann".to_owned(), Reach::Act)].into(),
             allow_from: vec!["slack:ben".to_owned()],
@@ -58,7 +58,7 @@ impl MessageServer {
         let parts = plain_parts(Arc::new(ScriptedEngine::saying(&["hi"])));
         let channels = ChannelService::new(ChannelOptions {
             gateway: Some(GatewayOptions { timeouts, ..GatewayOptions::new(gateway.url()) }),
-            inbound: Some(rules),
+            reply_rules: Some(rules),
             store: Some(store),
             // As in the program: pages follow these events.
             events: parts.bus.clone(),

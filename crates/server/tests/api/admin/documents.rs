@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_app::startup::memory::{MemoryWiring, open_library, open_memory};
+use hob_app::startup::memory::{MemoryWiring, open_document_library, open_memory};
 use hob_app::{AskService, Databases};
 use hob_config::{Config, ServerConfig};
 use hob_core::{CollectionName, Engine, KeyRing};
@@ -45,7 +45,7 @@ impl DocumentServer {
         let home = tempfile::tempdir().unwrap();
         let database = Databases::in_files(home.path()).memory;
         let memory = open_memory(&Config::default(), home.path(), database, MemoryWiring::default()).unwrap();
-        let library = open_library(home.path(), Arc::clone(&memory));
+        let library = open_document_library(home.path(), Arc::clone(&memory));
         let keys = key_service();
         let engine = Arc::new(ScriptedEngine::saying(&["Hel", "lo"]).with_models(&["m"])) as Arc<dyn Engine>;
         let system = AskService::new(parts(engine)).with_memory(memory);

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hob_app::startup::telemetry::telemetry_options;
-use hob_app::{AskService, AskServiceParts, EmbeddedEngine, EmbeddedEngineParts, ModelLibrary, hob_database};
+use hob_app::{
+    AskService, AskServiceParts, EmbeddedEngine, EmbeddedEngineParts, ModelManagement, hob_database,
+};
 use hob_config::{Config, Environment};
 use hob_core::Engine;
 use hob_engines::Style;
@@ -40,20 +42,20 @@ impl EngineServer {
         let config = Config::default();
         let record = TelemetryService::open(&telemetry_options(&config), hob_database(home.path()));
         let pool = Arc::new(EnginePool::new(Arc::clone(&engine), Vec::new()));
-        let library = ModelLibrary::open(&config, home.path(), Arc::clone(&pool)).unwrap();
-        let library = Arc::new(library.offline());
+        let models = ModelManagement::open(&config, home.path(), Arc::clone(&pool)).unwrap();
+        let models = Arc::new(models.offline());
         let parts = AskServiceParts { log: Arc::new(record.clone()), ..plain_parts(engine) };
         let system = Arc::new(AskService::new(parts).with_pool(pool));
         let embedded = EmbeddedEngine::new(EmbeddedEngineParts {
             system: Arc::clone(&system),
-            library: Arc::clone(&library),
+            model_management: Arc::clone(&models),
             engine: inside,
             only: None,
         });
         let path = home.path().as_os_str().to_owned();
         let environment: Environment = [("HOB_HOME", path)].into_iter().collect();
         let parts = ServerParts {
-            library: Some(library),
+            model_management: Some(models),
             embedded: Some(Arc::new(embedded)),
             record: record.clone(),
             settings: Some(Arc::new(ServerSettings::new(environment))),

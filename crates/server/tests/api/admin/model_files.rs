@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use hob_app::{AskService, ModelLibrary};
+use hob_app::{AskService, ModelManagement};
 use hob_config::{Config, Environment};
 use hob_core::Engine;
 use hob_engines::pool::EnginePool;
@@ -63,13 +63,13 @@ impl ModelServer {
         let engine: Arc<dyn Engine> =
             Arc::new(Ollama::new(Endpoint::new(EndpointOptions::new("ollama", ollama.url())).unwrap()));
         let pool = Arc::new(EnginePool::new(Arc::clone(&engine), Vec::new()));
-        let library = ModelLibrary::open(&config, home.path(), Arc::clone(&pool)).unwrap();
+        let models = ModelManagement::open(&config, home.path(), Arc::clone(&pool)).unwrap();
         let system = Arc::new(AskService::new(plain_parts(engine)).with_pool(pool));
         let settings = home.path().to_owned().into_os_string();
         let environment =
             Environment::from_lookup(move |name| (name == "HOB_HOME").then(|| settings.clone()));
         let parts = ServerParts {
-            library: Some(Arc::new(library)),
+            model_management: Some(Arc::new(models)),
             settings: Some(Arc::new(ServerSettings::new(environment))),
             ..ServerParts::from(system)
         };

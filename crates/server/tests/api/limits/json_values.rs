@@ -2,7 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
-use hob_core::budget::{BODY_VALUES, EXTRA_VALUES};
+use hob_core::request_budget::{BODY_VALUES, EXTRA_VALUES};
 use serde_json::{Value, json};
 
 use crate::fixtures::scripted;
@@ -57,7 +57,7 @@ async fn a_body_of_millions_of_values_costs_no_more_than_ten_times_its_size() {
         let is_set_up = path == "/v1/chat/completions";
         if is_set_up || status != 503 {
             assert_eq!(status, 400, "{path}: {answer}");
-            let limit = hob_core::budget::thousands(BODY_VALUES);
+            let limit = hob_core::request_budget::thousands(BODY_VALUES);
             let expected = format!("the request body has too many JSON values; the limit is {limit}");
             assert_eq!(answer["detail"], expected.as_str(), "{path}");
         }

@@ -4,7 +4,7 @@ mod embed;
 mod fields;
 mod generate;
 mod hostile;
-mod library;
+mod model_management;
 mod models;
 mod recorded;
 mod requests;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hob_app::startup::memory::{MemoryWiring, open_memory};
 use hob_app::startup::telemetry::telemetry_options;
-use hob_app::{AskService, AskServiceParts, Databases, ModelLibrary, hob_database};
+use hob_app::{AskService, AskServiceParts, Databases, ModelManagement, hob_database};
 use hob_config::Config;
 use hob_core::{CollectionName, Engine};
 use hob_engines::pool::EnginePool;
@@ -57,7 +57,7 @@ impl NewMachine {
         let engine: Arc<dyn Engine> =
             Arc::new(Ollama::new(Endpoint::new(EndpointOptions::new("ollama", ollama.url())).unwrap()));
         let pool = Arc::new(EnginePool::new(Arc::clone(&engine), Vec::new()));
-        let library = ModelLibrary::open(&config, home.path(), Arc::clone(&pool)).unwrap();
+        let models = ModelManagement::open(&config, home.path(), Arc::clone(&pool)).unwrap();
         let record = TelemetryService::open(&telemetry_options(&config), hob_database(home.path()));
         let databases = Databases::in_files(home.path());
         let memory = open_memory(&config, home.path(), databases.memory, MemoryWiring::default()).unwrap();
@@ -65,7 +65,7 @@ impl NewMachine {
             AskService::new(AskServiceParts { log: Arc::new(record.clone()), ..plain_parts(engine) });
         let system = Arc::new(system.with_pool(pool).with_memory(Arc::clone(&memory)));
         let parts = ServerParts {
-            library: Some(Arc::new(library)),
+            model_management: Some(Arc::new(models)),
             record: record.clone(),
             ..ServerParts::from(system)
         };

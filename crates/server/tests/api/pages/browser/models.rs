@@ -264,7 +264,7 @@ async fn without_a_model_the_page_says_what_to_do() {
     let browser = Browser::open(Device::PHONE).await;
     browser.go(&server.url("/models")).await;
     browser.shows("empty", "Choose a model below and download it.").await;
-    // This server has no library.
+    // This server does not manage models.
     browser.shows("search-fault", "Start it with 'hob serve'").await;
     assert_accessible(&browser, "empty").await;
 }

@@ -4,7 +4,7 @@ use crate::directory::ModelDirectoryError;
 use crate::pull::PullError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LibraryFailure {
+pub enum ModelFailureKind {
     /// There is no such model.
     NotFound,
     /// It cannot be done here, however often it is tried.
@@ -18,26 +18,26 @@ pub enum LibraryFailure {
 }
 
 impl PullError {
-    pub fn failure(&self) -> LibraryFailure {
+    pub fn failure(&self) -> ModelFailureKind {
         match self {
-            PullError::NoSuchRepository { .. } | PullError::NoSuchFile { .. } => LibraryFailure::NotFound,
+            PullError::NoSuchRepository { .. } | PullError::NoSuchFile { .. } => ModelFailureKind::NotFound,
             PullError::Ambiguous { .. } | PullError::BadName { .. } | PullError::NameTaken { .. } => {
-                LibraryFailure::Impossible
+                ModelFailureKind::Impossible
             }
             PullError::DiskFull { .. } | PullError::Io { .. } | PullError::Directory(_) => {
-                LibraryFailure::Disk
+                ModelFailureKind::Disk
             }
-            _ => LibraryFailure::Source,
+            _ => ModelFailureKind::Source,
         }
     }
 }
 
 impl ModelDirectoryError {
-    pub fn failure(&self) -> LibraryFailure {
+    pub fn failure(&self) -> ModelFailureKind {
         match self {
-            ModelDirectoryError::NotFound { .. } => LibraryFailure::NotFound,
-            ModelDirectoryError::Busy { .. } => LibraryFailure::Busy,
-            ModelDirectoryError::Io { .. } => LibraryFailure::Disk,
+            ModelDirectoryError::NotFound { .. } => ModelFailureKind::NotFound,
+            ModelDirectoryError::Busy { .. } => ModelFailureKind::Busy,
+            ModelDirectoryError::Io { .. } => ModelFailureKind::Disk,
         }
     }
 }

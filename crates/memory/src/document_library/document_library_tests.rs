@@ -1,5 +1,6 @@
 //! The library over a memory in a temporary directory.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::Ordering;
 
@@ -132,6 +133,11 @@ impl Fixture {
         while !is_true(&self.library).await {
             self.changes.recv().await.unwrap();
         }
+    }
+
+    /// The collections whose changes were announced since the last call.
+    pub(super) fn announced(&mut self) -> BTreeSet<CollectionName> {
+        std::iter::from_fn(|| self.changes.try_recv().ok()).collect()
     }
 
     pub(super) async fn finished(&mut self, id: u64) -> IndexJob {

@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use crate::seen_messages::EntryId;
 use crate::types::ChannelMessage;
 
-/// The limits of an inbox.
+/// The limits of a message queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InboxLimits {
+pub struct MessageQueueLimits {
     /// Messages of one conversation.
     pub per_conversation: usize,
     /// Messages of all conversations.
@@ -27,9 +27,9 @@ pub struct InboxLimits {
     pub reply_timeout: Duration,
 }
 
-impl Default for InboxLimits {
+impl Default for MessageQueueLimits {
     fn default() -> Self {
-        InboxLimits {
+        MessageQueueLimits {
             per_conversation: 100,
             messages: 16_384,
             bytes: 16 << 20,
@@ -82,7 +82,7 @@ pub(crate) enum Admission {
 }
 
 pub(crate) struct Queues {
-    limits: InboxLimits,
+    limits: MessageQueueLimits,
     held: Mutex<Held>,
 }
 
@@ -106,7 +106,7 @@ struct Queue {
 }
 
 impl Queues {
-    pub fn new(limits: InboxLimits) -> Self {
+    pub fn new(limits: MessageQueueLimits) -> Self {
         Queues { limits, held: Mutex::default() }
     }
 

@@ -12,7 +12,7 @@ use hob_engines::Ollama;
 use hob_engines::pool::EnginePool;
 use hob_models::pull::PullSpecError;
 use hob_models::{
-    HubSearch, LibraryFailure, LocalModels, MachineRoom, ModelDirectoryError, ModelSearch, PullError,
+    HubSearch, LocalModels, MachineRoom, ModelDirectoryError, ModelFailureKind, ModelSearch, PullError,
     PullSpec, PullStep, is_pulled_by_hob,
 };
 use thiserror::Error;
@@ -23,7 +23,7 @@ use crate::startup::local_models::local_models;
 
 /// Why a model cannot be downloaded, deleted or copied, or the embedded engine cannot answer with it.
 #[derive(Debug, Error)]
-pub enum LibraryError {
+pub enum ModelManagementError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]
@@ -56,30 +56,32 @@ pub enum LibraryError {
     Settings(#[from] Box<SettingsError>),
 }
 
-impl LibraryError {
+impl ModelManagementError {
     /// What kind of failure it is, for callers who answer each differently.
-    pub fn reason(&self) -> LibraryFailure {
+    pub fn reason(&self) -> ModelFailureKind {
         match self {
-            LibraryError::Engine(_) => LibraryFailure::Source,
-            LibraryError::Unknown(_) => LibraryFailure::NotFound,
-            LibraryError::Directory(error) => error.failure(),
-            LibraryError::Pull(error) => error.failure(),
-            LibraryError::LocalPath { .. }
-            | LibraryError::NoSource { .. }
-            | LibraryError::NotOurs { .. }
-            | LibraryError::NoAnswers { .. }
-            | LibraryError::NoEmbeddedEngine
-            | LibraryError::OnlyOtherEngine { .. } => LibraryFailure::Impossible,
-            LibraryError::NotLoaded { .. } | LibraryError::Settings(_) => LibraryFailure::Disk,
+            ModelManagementError::Engine(_) => ModelFailureKind::Source,
+            ModelManagementError::Unknown(_) => ModelFailureKind::NotFound,
+            ModelManagementError::Directory(error) => error.failure(),
+            ModelManagementError::Pull(error) => error.failure(),
+            ModelManagementError::LocalPath { .. }
+            | ModelManagementError::NoSource { .. }
+            | ModelManagementError::NotOurs { .. }
+            | ModelManagementError::NoAnswers { .. }
+            | ModelManagementError::NoEmbeddedEngine
+            | ModelManagementError::OnlyOtherEngine { .. } => ModelFailureKind::Impossible,
+            ModelManagementError::NotLoaded { .. } | ModelManagementError::Settings(_) => {
+                ModelFailureKind::Disk
+            }
         }
     }
 }
 
 /// The steps of a download until `success` or an error. Dropping it stops the download; the next one resumes it.
-pub type PullSteps = Pin<Box<dyn Stream<Item = Result<PullStep, LibraryError>> + Send>>;
+pub type PullSteps = Pin<Box<dyn Stream<Item = Result<PullStep, ModelManagementError>> + Send>>;
 
 /// The models that this server can add and remove.
-pub struct ModelLibrary {
+pub struct ModelManagement {
     pool: Arc<EnginePool>,
     pub(crate) local: LocalModels,
     /// What the machine has for models, once it was measured.
@@ -90,17 +92,17 @@ pub struct ModelLibrary {
 
 /// Where a model comes from.
 #[derive(Debug, PartialEq, Eq)]
-enum LibrarySource {
+enum PullSource {
     Files(PullSpec),
     Ollama(String),
 }
 
-impl ModelLibrary {
-    /// The library of the engines in `pool`. `home` is where Hob keeps its files.
+impl ModelManagement {
+    /// For the engines in `pool`. `home` is where Hob keeps its files.
     pub fn open(config: &Config, home: &Path, pool: Arc<EnginePool>) -> Result<Self, EngineError> {
         let has_ollama = pool.with_key(Ollama::KEY).is_some();
         let ollama = has_ollama.then(|| ollama(config)).transpose()?;
-        Ok(ModelLibrary { local: local_models(config, home), machine: OnceCell::new(), ollama, pool })
+        Ok(ModelManagement { local: local_models(config, home), machine: OnceCell::new(), ollama, pool })
     }
 
     /// The same without the network: only what an Ollama downloads can be downloaded.
@@ -116,10 +118,10 @@ impl ModelLibrary {
     }
 
     /// Begins a download. `name` is one of Hob's own list, `hf:OWNER/REPO[:QUANTISATION]`, or a name that Ollama knows.
-    pub async fn pull(&self, name: &str) -> Result<PullSteps, LibraryError> {
+    pub async fn pull(&self, name: &str) -> Result<PullSteps, ModelManagementError> {
         let (steps, engine) = match (self.source(name)?, &self.ollama) {
-            (LibrarySource::Files(spec), _) => (self.pull_files(spec, name), EngineName::Embedded.as_str()),
-            (LibrarySource::Ollama(name), Some(ollama)) => {
+            (PullSource::Files(spec), _) => (self.pull_files(spec, name), EngineName::Embedded.as_str()),
+            (PullSource::Ollama(name), Some(ollama)) => {
                 let steps = ollama.pull(&name).await?;
                 let step = |step: hob_engines::ollama::OllamaPullProgress| PullStep {
                     status: step.status,
@@ -127,9 +129,12 @@ impl ModelLibrary {
                     total: step.total,
                     completed: step.completed,
                 };
-                (steps.map(move |next| next.map(step).map_err(LibraryError::from)).boxed(), Ollama::KEY)
+                (
+                    steps.map(move |next| next.map(step).map_err(ModelManagementError::from)).boxed(),
+                    Ollama::KEY,
+                )
             }
-            (LibrarySource::Ollama(_), None) => return Err(self.no_source()),
+            (PullSource::Ollama(_), None) => return Err(self.no_source()),
         };
         // A client that lists the models next finds this one.
         let pool = Arc::clone(&self.pool);
@@ -143,22 +148,22 @@ impl ModelLibrary {
 
     /// Begins a download for the embedded engine, which need not answer here yet.
     pub(crate) fn pull_files(&self, spec: PullSpec, name: &str) -> PullSteps {
-        self.local.files.pull_steps(spec, name).map(|next| next.map_err(LibraryError::from)).boxed()
+        self.local.files.pull_steps(spec, name).map(|next| next.map_err(ModelManagementError::from)).boxed()
     }
 
-    fn source(&self, name: &str) -> Result<LibrarySource, LibraryError> {
+    fn source(&self, name: &str) -> Result<PullSource, ModelManagementError> {
         let has_files = self.pool.with_key(EngineName::Embedded.as_str()).is_some();
         source(name, has_files, self.ollama.is_some())
             .map_err(|error| error.unwrap_or_else(|| self.no_source()))
     }
 
-    fn no_source(&self) -> LibraryError {
+    fn no_source(&self) -> ModelManagementError {
         let engines: Vec<&str> = self.pool.engines().map(|engine| engine.key()).collect();
-        LibraryError::NoSource { engines: engines.join(", ") }
+        ModelManagementError::NoSource { engines: engines.join(", ") }
     }
 
     /// Deletes a model.
-    pub async fn delete(&self, model: &str) -> Result<(), LibraryError> {
+    pub async fn delete(&self, model: &str) -> Result<(), ModelManagementError> {
         let (engine, id) = match self.engine_of(model).await? {
             Some(found) => found,
             // A file that cannot be loaded, or a download that was not finished.
@@ -174,7 +179,11 @@ impl ModelLibrary {
                 self.remove_file(id).await?;
             }
             (key, _) => {
-                return Err(LibraryError::NotOurs { model: id, engine: key.to_owned(), what: "delete" });
+                return Err(ModelManagementError::NotOurs {
+                    model: id,
+                    engine: key.to_owned(),
+                    what: "delete",
+                });
             }
         }
         self.pool.forget_models(engine.key());
@@ -187,7 +196,7 @@ impl ModelLibrary {
     }
 
     /// Gives a model of Ollama a second name.
-    pub async fn copy(&self, source: &str, destination: &str) -> Result<(), LibraryError> {
+    pub async fn copy(&self, source: &str, destination: &str) -> Result<(), ModelManagementError> {
         let Some((engine, id)) = self.engine_of(source).await? else { return Err(self.not_found(source)) };
         match (engine.key(), &self.ollama) {
             (Ollama::KEY, Some(ollama)) => {
@@ -195,42 +204,47 @@ impl ModelLibrary {
                 self.pool.forget_models(Ollama::KEY);
                 Ok(())
             }
-            (key, _) => Err(LibraryError::NotOurs { model: id, engine: key.to_owned(), what: "copy" }),
+            (key, _) => {
+                Err(ModelManagementError::NotOurs { model: id, engine: key.to_owned(), what: "copy" })
+            }
         }
     }
 
-    async fn remove_file(&self, id: String) -> Result<(), LibraryError> {
+    async fn remove_file(&self, id: String) -> Result<(), ModelManagementError> {
         let files = self.local.files.clone();
         let removed = tokio::task::spawn_blocking(move || files.remove(&id)).await;
         // The runtime is going down.
-        removed.unwrap_or(Ok(())).map_err(LibraryError::from)
+        removed.unwrap_or(Ok(())).map_err(ModelManagementError::from)
     }
 
     /// The engine that lists this model, and the model's id there.
-    async fn engine_of(&self, model: &str) -> Result<Option<(Arc<dyn Engine>, String)>, LibraryError> {
+    async fn engine_of(
+        &self,
+        model: &str,
+    ) -> Result<Option<(Arc<dyn Engine>, String)>, ModelManagementError> {
         let listed = self.pool.list().await?;
         let found = listed.into_iter().find(|listed| self.pool.means(model, listed));
         Ok(found.and_then(|found| Some((Arc::clone(self.pool.with_key(&found.engine)?), found.model.id))))
     }
 
-    fn not_found(&self, model: &str) -> LibraryError {
+    fn not_found(&self, model: &str) -> ModelManagementError {
         let engine = self.pool.selected().key().to_owned();
         EngineError::ModelNotFound { engine, model: model.to_owned(), available: Vec::new() }.into()
     }
 }
 
 /// Where a model of this name comes from. The error is `None` where nothing here can download.
-fn source(name: &str, has_files: bool, has_ollama: bool) -> Result<LibrarySource, Option<LibraryError>> {
+fn source(name: &str, has_files: bool, has_ollama: bool) -> Result<PullSource, Option<ModelManagementError>> {
     // Clients of Ollama add a tag.
     let ours = name.strip_suffix(":latest").unwrap_or(name);
     let spec: Result<PullSpec, PullSpecError> = ours.parse();
     match spec {
-        Ok(spec) if has_files && is_pulled_by_hob(&spec, ours, has_ollama) => Ok(LibrarySource::Files(spec)),
+        Ok(spec) if has_files && is_pulled_by_hob(&spec, ours, has_ollama) => Ok(PullSource::Files(spec)),
         // Ollama has no such names.
         Err(error @ PullSpecError::FileAddress { .. }) if has_files => Err(Some(error.into())),
-        _ if has_ollama => Ok(LibrarySource::Ollama(name.to_owned())),
+        _ if has_ollama => Ok(PullSource::Ollama(name.to_owned())),
         _ if !has_files => Err(None),
-        Ok(_) => Err(Some(LibraryError::LocalPath { name: name.to_owned() })),
+        Ok(_) => Err(Some(ModelManagementError::LocalPath { name: name.to_owned() })),
         Err(error) => Err(Some(error.into())),
     }
 }
@@ -242,14 +256,14 @@ mod tests {
 
     use super::*;
 
-    fn files(spec: &str) -> LibrarySource {
-        LibrarySource::Files(spec.parse().expect("a model of Hob's own"))
+    fn files(spec: &str) -> PullSource {
+        PullSource::Files(spec.parse().expect("a model of Hob's own"))
     }
 
     #[test]
     fn a_model_comes_from_where_this_server_can_answer_with_it() {
         let of = |name: &str, has_files, has_ollama| source(name, has_files, has_ollama).ok();
-        let ollama = |name: &str| Some(LibrarySource::Ollama(name.to_owned()));
+        let ollama = |name: &str| Some(PullSource::Ollama(name.to_owned()));
         assert_eq!(of("smollm2-135m-instruct:latest", true, false), Some(files("smollm2-135m-instruct")));
         assert_eq!(of("hf.co/a/b:Q8_0", true, true), Some(files("hf:a/b:Q8_0")));
         assert_eq!(of("hf.co/a/b:Q8_0", false, true), ollama("hf.co/a/b:Q8_0"));
@@ -281,8 +295,8 @@ mod tests {
     fn a_full_disk_is_known_as_the_cause_of_a_failed_download() {
         let path = Path::new("/models/x.part").to_owned();
         let full = PullError::DiskFull { path, source: io::ErrorKind::StorageFull.into() };
-        let error = LibraryError::from(full);
-        assert_eq!(error.reason(), LibraryFailure::Disk);
+        let error = ModelManagementError::from(full);
+        assert_eq!(error.reason(), ModelFailureKind::Disk);
         let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
         assert_eq!(cause.map(io::Error::kind), Some(io::ErrorKind::StorageFull));
     }

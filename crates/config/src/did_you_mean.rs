@@ -1,4 +1,6 @@
-//! Finds the name that was probably meant.
+//! Finds the name that was probably meant by an unknown one.
+
+use std::fmt;
 
 use strsim::damerau_levenshtein;
 
@@ -20,6 +22,14 @@ pub(crate) fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
     let misplaced =
         || known.iter().filter(|name| last(name) == key).map(|name| (distance(name), *name)).min();
     misspelt.min().or_else(misplaced).map(|(_, name)| name)
+}
+
+/// Ends a message with the name that was probably meant, if there is one.
+pub(crate) fn did_you_mean(f: &mut fmt::Formatter<'_>, nearest: Option<&str>) -> fmt::Result {
+    match nearest {
+        Some(nearest) => write!(f, " (did you mean '{nearest}'?)"),
+        None => Ok(()),
+    }
 }
 
 fn last(name: &str) -> &str {

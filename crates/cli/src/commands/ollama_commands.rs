@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::answers::{FoundServer, ServerRequest, find_server};
-use crate::args::{AskArgs, ChatArgs, ModelCommand, OllamaWord};
+use crate::args::{AskArgs, ChatArgs, ModelCommand, OllamaCommand};
 use crate::commands::model::{self, UsableModel};
 use crate::commands::{ask, block_on, chat};
 use crate::output::number::memory;
@@ -32,20 +32,22 @@ const SERVER: &str = "hob";
 const COLUMNS: [Column; 4] =
     [Column::Words("MODEL"), Column::Words("ENGINE"), Column::Numbers("MEMORY"), Column::Words("UNLOADED")];
 
-pub fn run(word: OllamaWord, verbose: u8) -> Result<ExitCode> {
+pub fn run(word: OllamaCommand, verbose: u8) -> Result<ExitCode> {
     match word {
-        OllamaWord::Run { model: Some(model), prompt } => run_model(&model, &prompt.join(" "), verbose),
-        OllamaWord::Run { model: None, .. } => chat::run(ChatArgs::try_parse_from(["hob"])?, verbose.into()),
-        OllamaWord::Ps { json } => block_on(list_running(json.into())),
-        OllamaWord::List { json } => model::run(ModelCommand::List { available: false, json }),
-        OllamaWord::Pull { model, offline } => model::run(ModelCommand::Pull { model, offline }),
-        OllamaWord::Show { model, json } => model::run(ModelCommand::Info { model, json }),
-        OllamaWord::Stop { model: Some(model) } => block_on(stop(&model)),
-        OllamaWord::Stop { model: None } => bail!(
+        OllamaCommand::Run { model: Some(model), prompt } => run_model(&model, &prompt.join(" "), verbose),
+        OllamaCommand::Run { model: None, .. } => {
+            chat::run(ChatArgs::try_parse_from(["hob"])?, verbose.into())
+        }
+        OllamaCommand::Ps { json } => block_on(list_running(json.into())),
+        OllamaCommand::List { json } => model::run(ModelCommand::List { available: false, json }),
+        OllamaCommand::Pull { model, offline } => model::run(ModelCommand::Pull { model, offline }),
+        OllamaCommand::Show { model, json } => model::run(ModelCommand::Info { model, json }),
+        OllamaCommand::Stop { model: Some(model) } => block_on(stop(&model)),
+        OllamaCommand::Stop { model: None } => bail!(
             "'hob stop MODEL' removes a model from memory. To stop the server, press Ctrl-C where 'hob serve' runs, or use \
              'hob service stop' for a service."
         ),
-        OllamaWord::Rm { model } => model::run(ModelCommand::Rm { model, yes: false }),
+        OllamaCommand::Rm { model } => model::run(ModelCommand::Rm { model, yes: false }),
     }
 }
 

@@ -39,23 +39,27 @@ impl Post {
     }
 }
 
-fn inbox(limits: InboxLimits) -> (Inbox, Arc<Post>) {
-    inbox_with(limits, Arc::new(RecentMessages::default()))
+fn queue(limits: MessageQueueLimits) -> (MessageQueue, Arc<Post>) {
+    queue_with(limits, Arc::new(RecentMessages::default()))
 }
 
-fn inbox_with(limits: InboxLimits, seen_messages: Arc<dyn SeenMessages>) -> (Inbox, Arc<Post>) {
-    inbox_of(limits, seen_messages, Post::default())
+fn queue_with(limits: MessageQueueLimits, seen_messages: Arc<dyn SeenMessages>) -> (MessageQueue, Arc<Post>) {
+    queue_of(limits, seen_messages, Post::default())
 }
 
-fn inbox_of(limits: InboxLimits, seen_messages: Arc<dyn SeenMessages>, post: Post) -> (Inbox, Arc<Post>) {
+fn queue_of(
+    limits: MessageQueueLimits,
+    seen_messages: Arc<dyn SeenMessages>,
+    post: Post,
+) -> (MessageQueue, Arc<Post>) {
     let post = Arc::new(post);
-    let parts = InboxParts {
+    let parts = MessageQueueParts {
         sender: Arc::clone(&post) as Arc<dyn MessageSender>,
         seen_messages,
         events: EventBus::new(),
         limits,
     };
-    (Inbox::new(parts), post)
+    (MessageQueue::new(parts), post)
 }
 
 /// A database of messages that does what a test wants.
@@ -125,8 +129,8 @@ fn message(conversation: &str, number: usize) -> ChannelMessage {
 }
 
 /// Waits until no task runs.
-async fn quiet(inbox: &Inbox) {
-    while inbox.tasks() > 0 {
+async fn quiet(queue: &MessageQueue) {
+    while queue.tasks() > 0 {
         tokio::task::yield_now().await;
     }
 }
@@ -175,14 +179,14 @@ async fn every_handler_is_called_and_a_failing_one_does_not_affect_the_others() 
             Err("no".into())
         }
     }
-    let (inbox, post) = inbox(InboxLimits::default());
+    let (queue, post) = queue(MessageQueueLimits::default());
     for handler in
         [Arc::new(Panics) as Arc<dyn MessageHandler>, Arc::new(Echo), Arc::new(Fails), Arc::new(Echo)]
     {
-        inbox.on_message(handler);
+        queue.on_message(handler);
     }
-    inbox.accept(message("a", 1)).await;
-    quiet(&inbox).await;
+    queue.accept(message("a", 1)).await;
+    quiet(&queue).await;
     assert_eq!(post.contents(), ["re: a1", "re: a1"]);
     let first = post.delivered.lock().unwrap()[0].clone();
     assert_eq!(
@@ -193,28 +197,28 @@ async fn every_handler_is_called_and_a_failing_one_does_not_affect_the_others() 
 
 #[tokio::test]
 async fn a_repeated_message_is_answered_once() {
-    let (inbox, post) = inbox(InboxLimits::default());
-    inbox.on_message(Arc::new(Echo));
+    let (queue, post) = queue(MessageQueueLimits::default());
+    queue.on_message(Arc::new(Echo));
     for _ in 0..3 {
-        inbox.accept(message("a", 1)).await;
+        queue.accept(message("a", 1)).await;
     }
-    inbox.accept(message("a", 2)).await;
-    quiet(&inbox).await;
+    queue.accept(message("a", 2)).await;
+    quiet(&queue).await;
     assert_eq!(post.contents(), ["re: a1", "re: a2"]);
-    assert_eq!(inbox.shared.queues.conversations(), 0, "nothing is kept of conversations that rest");
+    assert_eq!(queue.shared.queues.conversations(), 0, "nothing is kept of conversations that rest");
 }
 
 #[tokio::test]
 async fn a_conversation_keeps_its_order_and_does_not_block_others() {
-    let (inbox, post) = inbox(InboxLimits { concurrent: 2, ..InboxLimits::default() });
+    let (queue, post) = queue(MessageQueueLimits { concurrent: 2, ..MessageQueueLimits::default() });
     let slow = Arc::new(Slow::default());
-    inbox.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
+    queue.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
     for number in 1..=3 {
         for conversation in ["a", "b", "c"] {
-            inbox.accept(message(conversation, number)).await;
+            queue.accept(message(conversation, number)).await;
         }
     }
-    while inbox.tasks() > 0 {
+    while queue.tasks() > 0 {
         slow.go.notify_one();
         tokio::task::yield_now().await;
     }
@@ -233,19 +237,19 @@ async fn a_conversation_keeps_its_order_and_does_not_block_others() {
 
 #[tokio::test]
 async fn a_message_over_the_limit_is_dropped_and_its_sender_notified_once() {
-    let (inbox, post) = inbox(InboxLimits { per_conversation: 2, ..InboxLimits::default() });
+    let (queue, post) = queue(MessageQueueLimits { per_conversation: 2, ..MessageQueueLimits::default() });
     let slow = Arc::new(Slow::default());
-    inbox.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
-    inbox.accept(message("a", 0)).await;
+    queue.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
+    queue.accept(message("a", 0)).await;
     // The first is at the desk, so that two can wait behind it.
     while slow.at_once.load(Ordering::SeqCst) == 0 {
         tokio::task::yield_now().await;
     }
     for number in 1..10 {
-        inbox.accept(message("a", number)).await;
+        queue.accept(message("a", number)).await;
     }
-    inbox.accept(message("b", 0)).await;
-    while inbox.tasks() > 0 {
+    queue.accept(message("b", 0)).await;
+    while queue.tasks() > 0 {
         slow.go.notify_one();
         tokio::task::yield_now().await;
     }
@@ -253,8 +257,8 @@ async fn a_message_over_the_limit_is_dropped_and_its_sender_notified_once() {
     contents.retain(|content| content != "b0");
     assert_eq!(contents, ["a0", "a1", "a2", DROPPED_NOTE]);
     // What was left out was not taken: it is welcome when it comes again.
-    inbox.accept(message("a", 9)).await;
-    while inbox.tasks() > 0 {
+    queue.accept(message("a", 9)).await;
+    while queue.tasks() > 0 {
         slow.go.notify_one();
         tokio::task::yield_now().await;
     }
@@ -264,24 +268,24 @@ async fn a_message_over_the_limit_is_dropped_and_its_sender_notified_once() {
 #[tokio::test]
 async fn waiting_messages_are_bounded_by_number_and_by_size() {
     for limits in [
-        InboxLimits { messages: 5, ..InboxLimits::default() },
-        InboxLimits { bytes: 5 * 300, ..InboxLimits::default() },
+        MessageQueueLimits { messages: 5, ..MessageQueueLimits::default() },
+        MessageQueueLimits { bytes: 5 * 300, ..MessageQueueLimits::default() },
     ] {
-        let (inbox, post) = inbox(limits);
+        let (queue, post) = queue(limits);
         let slow = Arc::new(Slow::default());
-        inbox.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
+        queue.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
         for number in 0..50 {
-            inbox.accept(message(&format!("c{number}-"), number)).await;
+            queue.accept(message(&format!("c{number}-"), number)).await;
         }
         // So many are being answered, and five wait.
         let taken = limits.concurrent + 5;
-        assert_eq!(inbox.tasks(), taken, "{limits:?}");
-        while inbox.tasks() > 0 {
+        assert_eq!(queue.tasks(), taken, "{limits:?}");
+        while queue.tasks() > 0 {
             slow.go.notify_one();
             tokio::task::yield_now().await;
         }
         assert_eq!(post.contents().len(), taken);
-        assert_eq!(inbox.shared.queues.conversations(), 0);
+        assert_eq!(queue.shared.queues.conversations(), 0);
     }
 }
 
@@ -293,24 +297,24 @@ async fn a_reply_waits_for_a_disconnected_channel_and_is_never_sent_twice() {
         (vec![SendFailure::Unknown("silence".into()), away()], vec![]),
         (vec![SendFailure::Refused("no".into())], vec![]),
     ] {
-        let (inbox, post) = inbox(InboxLimits::default());
-        inbox.on_message(Arc::new(Echo));
+        let (queue, post) = queue(MessageQueueLimits::default());
+        queue.on_message(Arc::new(Echo));
         *post.failures.lock().unwrap() = failures.clone();
-        inbox.accept(message("a", 1)).await;
-        inbox.shared.answering().ended().await;
+        queue.accept(message("a", 1)).await;
+        queue.shared.answering().ended().await;
         assert_eq!(post.contents(), expected, "{failures:?}");
     }
 }
 
 #[tokio::test]
 async fn stopping_leaves_no_task_behind() {
-    let (inbox, post) = inbox(InboxLimits::default());
-    inbox.on_message(Arc::new(Slow::default()));
+    let (queue, post) = queue(MessageQueueLimits::default());
+    queue.on_message(Arc::new(Slow::default()));
     for number in 0..20 {
-        inbox.accept(message(&format!("c{number}"), 1)).await;
+        queue.accept(message(&format!("c{number}"), 1)).await;
     }
-    inbox.close().await;
-    assert_eq!((inbox.tasks(), post.contents().len()), (0, 0));
+    queue.close().await;
+    assert_eq!((queue.tasks(), post.contents().len()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -319,15 +323,15 @@ async fn a_reply_that_was_not_sent_is_sent_after_a_restart() {
         [(SendFailure::NotSent("away".into()), false), (SendFailure::Unknown("silence".into()), true)]
     {
         let recorded = Arc::new(StandIn::default());
-        let (inbox, post) =
-            inbox_with(InboxLimits::default(), Arc::clone(&recorded) as Arc<dyn SeenMessages>);
-        inbox.on_message(Arc::new(Echo));
+        let (queue, post) =
+            queue_with(MessageQueueLimits::default(), Arc::clone(&recorded) as Arc<dyn SeenMessages>);
+        queue.on_message(Arc::new(Echo));
         *post.failures.lock().unwrap() = vec![failure.clone(); 10];
-        inbox.accept(message("a", 1)).await;
+        queue.accept(message("a", 1)).await;
         while post.failures.lock().unwrap().len() == 10 {
             tokio::task::yield_now().await;
         }
-        inbox.close().await;
+        queue.close().await;
         assert_eq!(
             (recorded.is_settled.load(Ordering::SeqCst), post.contents().len()),
             (is_settled, 0),
@@ -339,66 +343,67 @@ async fn a_reply_that_was_not_sent_is_sent_after_a_restart() {
 #[tokio::test(start_paused = true)]
 async fn an_interrupted_answer_is_given_after_a_restart() {
     let recorded = Arc::new(StandIn::default());
-    let (inbox, _) = inbox_with(InboxLimits::default(), Arc::clone(&recorded) as Arc<dyn SeenMessages>);
+    let (queue, _) =
+        queue_with(MessageQueueLimits::default(), Arc::clone(&recorded) as Arc<dyn SeenMessages>);
     let slow = Arc::new(Slow::default());
-    inbox.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
-    inbox.accept(message("a", 1)).await;
+    queue.on_message(Arc::clone(&slow) as Arc<dyn MessageHandler>);
+    queue.accept(message("a", 1)).await;
     while slow.at_once.load(Ordering::SeqCst) == 0 {
         tokio::task::yield_now().await;
     }
-    inbox.close().await;
+    queue.close().await;
     assert!(!recorded.is_settled.load(Ordering::SeqCst));
 }
 
 #[tokio::test]
 async fn a_message_is_answered_even_if_its_connection_is_lost_while_it_is_saved() {
     let seen_messages = Arc::new(StandIn { is_slow: true, ..StandIn::default() });
-    let (inbox, post) =
-        inbox_with(InboxLimits::default(), Arc::clone(&seen_messages) as Arc<dyn SeenMessages>);
-    inbox.on_message(Arc::new(Echo));
-    let broken = tokio::time::timeout(Duration::ZERO, inbox.accept(message("a", 1))).await;
+    let (queue, post) =
+        queue_with(MessageQueueLimits::default(), Arc::clone(&seen_messages) as Arc<dyn SeenMessages>);
+    queue.on_message(Arc::new(Echo));
+    let broken = tokio::time::timeout(Duration::ZERO, queue.accept(message("a", 1))).await;
     assert!(broken.is_err(), "it is still being written down");
     seen_messages.go.notify_one();
-    quiet(&inbox).await;
+    quiet(&queue).await;
     assert_eq!(post.contents(), ["re: a1"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_message_waits_for_the_database_and_is_answered_when_it_is_back() {
-    let (inbox, post) = inbox_with(InboxLimits::default(), Arc::new(StandIn::failing(10)));
-    inbox.on_message(Arc::new(Echo));
-    assert!(inbox.accept(message("a", 1)).await);
-    quiet(&inbox).await;
+    let (queue, post) = queue_with(MessageQueueLimits::default(), Arc::new(StandIn::failing(10)));
+    queue.on_message(Arc::new(Echo));
+    assert!(queue.accept(message("a", 1)).await);
+    quiet(&queue).await;
     assert_eq!(post.contents(), ["re: a1"]);
 }
 
 #[tokio::test]
 async fn a_message_that_is_not_saved_when_hob_stops_is_not_confirmed() {
-    let (inbox, post) = inbox_with(InboxLimits::default(), Arc::new(StandIn::failing(usize::MAX)));
-    inbox.on_message(Arc::new(Echo));
-    let (is_confirmed, ()) = tokio::join!(inbox.accept(message("a", 1)), inbox.close());
+    let (queue, post) = queue_with(MessageQueueLimits::default(), Arc::new(StandIn::failing(usize::MAX)));
+    queue.on_message(Arc::new(Echo));
+    let (is_confirmed, ()) = tokio::join!(queue.accept(message("a", 1)), queue.close());
     assert!(!is_confirmed);
-    assert_eq!((post.contents().len(), inbox.shared.queues.conversations()), (0, 0));
+    assert_eq!((post.contents().len(), queue.shared.queues.conversations()), (0, 0));
 }
 
 #[tokio::test]
 async fn a_message_that_its_service_sends_again_does_not_wait_during_a_pause() {
-    let (inbox, _) = inbox_with(InboxLimits::default(), Arc::new(StandIn::failing(usize::MAX)));
-    let both = async { tokio::join!(inbox.accept_repeated(message("a", 1)), inbox.pause()) };
+    let (queue, _) = queue_with(MessageQueueLimits::default(), Arc::new(StandIn::failing(usize::MAX)));
+    let both = async { tokio::join!(queue.accept_repeated(message("a", 1)), queue.pause()) };
     let (is_confirmed, ()) =
         tokio::time::timeout(Duration::from_secs(60), both).await.expect("the pause does not wait for it");
     assert!(!is_confirmed);
-    assert_eq!(inbox.shared.queues.conversations(), 0);
+    assert_eq!(queue.shared.queues.conversations(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_messages_of_an_earlier_process_are_read_when_the_database_is_back() {
     let store = StandIn { left: vec![(1, message("a", 1)), (2, message("b", 2))], ..StandIn::failing(10) };
-    let (inbox, post) = inbox_with(InboxLimits::default(), Arc::new(store));
-    inbox.on_message(Arc::new(Echo));
+    let (queue, post) = queue_with(MessageQueueLimits::default(), Arc::new(store));
+    queue.on_message(Arc::new(Echo));
     for _ in 0..2 {
-        inbox.resume(|message| message.conversation_id == "a").await;
-        quiet(&inbox).await;
+        queue.resume(|message| message.conversation_id == "a").await;
+        quiet(&queue).await;
     }
     assert_eq!(post.contents(), ["re: a1"]);
 }
@@ -406,32 +411,33 @@ async fn the_messages_of_an_earlier_process_are_read_when_the_database_is_back()
 #[tokio::test]
 async fn a_message_that_is_saved_during_a_pause_is_left_in_the_store() {
     let store = Arc::new(StandIn { is_slow: true, ..StandIn::default() });
-    let (inbox, post) = inbox_with(InboxLimits::default(), Arc::clone(&store) as Arc<dyn SeenMessages>);
-    inbox.on_message(Arc::new(Echo));
+    let (queue, post) =
+        queue_with(MessageQueueLimits::default(), Arc::clone(&store) as Arc<dyn SeenMessages>);
+    queue.on_message(Arc::new(Echo));
     let pausing = async {
-        inbox.interrupt();
+        queue.interrupt();
         store.go.notify_one();
-        inbox.pause().await;
+        queue.pause().await;
     };
-    let (is_confirmed, ()) = tokio::join!(inbox.accept(message("a", 1)), pausing);
+    let (is_confirmed, ()) = tokio::join!(queue.accept(message("a", 1)), pausing);
     assert!(is_confirmed, "it is saved");
-    quiet(&inbox).await;
-    assert_eq!((post.contents().len(), inbox.shared.queues.conversations()), (0, 0));
+    quiet(&queue).await;
+    assert_eq!((post.contents().len(), queue.shared.queues.conversations()), (0, 0));
 }
 
 #[tokio::test]
 async fn an_address_to_which_nothing_can_be_sent_does_not_hold_up_the_others() {
-    let limits = InboxLimits { concurrent: 1, ..InboxLimits::default() };
+    let limits = MessageQueueLimits { concurrent: 1, ..MessageQueueLimits::default() };
     let post = Post { unreachable: Some("a"), ..Post::default() };
-    let (inbox, post) = inbox_of(limits, Arc::new(RecentMessages::default()), post);
-    inbox.on_message(Arc::new(Echo));
-    inbox.accept(message("a", 1)).await;
-    inbox.accept(message("b", 1)).await;
+    let (queue, post) = queue_of(limits, Arc::new(RecentMessages::default()), post);
+    queue.on_message(Arc::new(Echo));
+    queue.accept(message("a", 1)).await;
+    queue.accept(message("b", 1)).await;
     let answered = async {
         while post.contents() != ["re: b1"] {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(60), answered).await.expect("an answer to the other one");
-    inbox.close().await;
+    queue.close().await;
 }

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
-pub enum OllamaWord {
+pub enum OllamaCommand {
     /// Chat with a model, or ask it one question: 'hob chat -m MODEL', 'hob ask -m MODEL PROMPT'
     #[command(hide = true)]
     Run {

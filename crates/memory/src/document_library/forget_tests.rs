@@ -2,16 +2,23 @@
 
 use std::fs;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
+use async_trait::async_trait;
+use hob_testkit::CapturedLog;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::library::tests::{Fixture, found, library_in, name};
-use crate::library::{JobEnd, JobKind, JobState};
+use crate::document_library::tests::{Fixture, found, library_in, name};
+use crate::document_library::{JobEnd, JobKind, JobState};
+use crate::embed::{Embedder, EmbedderDownload, EmbedderSource};
 use crate::service::IndexRequest;
 use crate::store::NewFolder;
+use crate::testing::{Given, WordVectors};
+use crate::types::{MemoryBackend, MemoryError};
 
 /// A run into a collection that nothing stops.
 fn indexing(collection: &str) -> IndexRequest {
@@ -116,6 +123,70 @@ async fn an_uploaded_file_is_deleted_only_with_its_own_collection() {
     assert_eq!(gone, ForgetReport { sources: 1, chunks: 1, folders: 0, files: 1 });
     assert_eq!((own.path.exists(), team.path.exists()), (false, true));
     fixture.library.close().await;
+}
+
+#[tokio::test]
+async fn every_collection_that_forgetting_changes_is_announced() {
+    let mut fixture = Fixture::new();
+    for (collection, file, text) in [
+        ("team", "gate.md", b"The code is 4711.".as_slice()),
+        ("other", "door.md", b"The code is 4712.".as_slice()),
+        ("pictures", "photo.bin", [0, 159, 146, 150, 0].as_slice()),
+    ] {
+        let job = fixture.upload(collection, file, text).await.unwrap();
+        fixture.finished(job.id).await;
+    }
+    fixture.write("a.md", "The boiler is old.");
+    let library = fixture.library.clone();
+    library.memory().index_with(fixture.notes.path(), indexing("notes")).await.unwrap();
+    fixture.announced();
+    library.forget(library.uploads().to_str().unwrap(), CollectionSet::All).await.unwrap();
+    assert_eq!(fixture.announced(), BTreeSet::from(["other", "pictures", "team"].map(name)));
+
+    let place = fixture.notes.path().join("empty");
+    fs::create_dir(&place).unwrap();
+    let (_, job) = fixture.add_folder_at(&place, false).await.unwrap();
+    fixture.finished(job.id).await;
+    fixture.announced();
+    library.forget(&fixture.folder(), CollectionSet::All).await.unwrap();
+    assert_eq!(fixture.announced(), BTreeSet::from(["notes", "team"].map(name)));
+    library.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_is_uploaded_while_documents_are_forgotten_stays() {
+    for is_collection in [false, true] {
+        let mut fixture = Fixture::new();
+        let library = fixture.library.clone();
+        let (inner, place) = (&library.inner, library.uploads().join("team"));
+        // Forgetting waits for the end of this job.
+        let last = place.join("last.md");
+        let last = inner.jobs.lock().add(JobKind::Upload, name("team"), last, SystemTime::now()).unwrap();
+        let stop = inner.jobs.lock().stop_of(last.id);
+        let forget = async {
+            match is_collection {
+                false => library.forget(place.to_str().unwrap(), CollectionSet::All).await,
+                true => library.forget_collection(name("team")).await,
+            }
+        };
+        let upload = async {
+            stop.cancelled().await;
+            let mut upload = pin!(fixture.upload("team", "gate.md", b"The code is 4711."));
+            // Time passes only when the upload waits or has ended.
+            let ended = tokio::time::timeout(Duration::from_secs(1), &mut upload).await;
+            inner.jobs.lock().finish(last.id, None, SystemTime::now());
+            match ended {
+                Ok(ended) => ended,
+                Err(_) => upload.await,
+            }
+        };
+        let (forgotten, uploaded) = tokio::join!(forget, upload);
+        assert_eq!(forgotten.unwrap(), ForgetReport::default());
+        let job = fixture.finished(uploaded.unwrap().id).await;
+        assert_eq!((job.state, job.path.exists()), (JobState::Done, true));
+        assert_eq!(found(&library, "4711").await, 1);
+        library.close().await;
+    }
 }
 
 #[tokio::test]
@@ -274,6 +345,55 @@ async fn a_folder_that_another_process_removes_or_forgets_is_not_indexed_further
         inner.holding(&job, &folder, Box::pin(work)).await;
         assert_eq!((fixture.documents().await, other.folders().await.unwrap()), (vec![], vec![]));
     }
+}
+
+#[tokio::test]
+async fn forgetting_does_not_wait_for_ever_for_a_job_that_panics() {
+    struct Panics;
+
+    #[async_trait]
+    impl EmbedderSource for Panics {
+        async fn embedder(&self, _: EmbedderDownload) -> Result<Embedder, MemoryError> {
+            panic!("no vectors today")
+        }
+    }
+
+    let mut fixture = Fixture::with(|options| {
+        options.backend = Some(MemoryBackend::Hybrid);
+        options.embedders = Arc::new(Panics);
+    });
+    let job = fixture.upload("team", "gate.md", b"The code is 4711.").await.unwrap();
+    let job = fixture.finished(job.id).await;
+    assert_eq!(job.state, JobState::Failed);
+    assert!(job.fault.as_deref().is_some_and(|fault| fault.contains("an error in Hob")), "{job:?}");
+    fixture.library.forget(job.path.to_str().unwrap(), CollectionSet::All).await.unwrap();
+    fixture.library.close().await;
+}
+
+#[tokio::test]
+async fn only_an_upload_that_can_be_indexed_again_is_logged() {
+    let log = CapturedLog::start();
+    let vectors = Arc::new(WordVectors::default());
+    vectors.is_down.store(true, Ordering::Relaxed);
+    let embedders = Arc::new(Given(vectors));
+    let mut fixture = Fixture::with(|options| {
+        options.backend = Some(MemoryBackend::Hybrid);
+        options.embedders = embedders;
+    });
+    let library = fixture.library.clone();
+    let turn = library.inner.turn.acquire().await.unwrap();
+    let job = fixture.upload("team", "gate.md", b"The code is 4711.").await.unwrap();
+    let other = library_in(&fixture.home.path().join(".hob"));
+    other.forget(job.path.to_str().unwrap(), CollectionSet::All).await.unwrap();
+    drop(turn);
+    fixture.until(async |library| library.jobs(&CollectionSet::All).is_empty()).await;
+    assert_eq!(log.lines("is not indexed"), [""; 0]);
+
+    let job = fixture.upload("team", "door.md", b"The code is 4712.").await.unwrap();
+    assert_eq!(fixture.finished(job.id).await.state, JobState::Failed);
+    let lines = log.lines("is not indexed");
+    assert!(lines.len() == 1 && lines[0].contains("door.md"), "{lines:?}");
+    library.close().await;
 }
 
 #[cfg(unix)]

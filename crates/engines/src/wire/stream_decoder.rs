@@ -1,4 +1,5 @@
-//! From an HTTP response to a stream of deltas: read, split into frames, decode. Each provider has its decoder.
+//! From an HTTP response to a stream of deltas: read, split into frames, decode. Each provider has its decoder. A stream that ends before
+//! its answer is complete ends with an error.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

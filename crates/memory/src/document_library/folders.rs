@@ -132,8 +132,12 @@ impl DocumentLibrary {
                 },
                 None => Some(Box::new(|work| work)),
             };
+            let added = {
+                let _uploading = self.inner.uploading.read().await;
+                self.add_job(JobKind::Upload, collection, path)
+            };
             // If too many jobs wait, the next start continues.
-            let Ok(job) = self.add_job(JobKind::Upload, collection, path) else { return };
+            let Ok(job) = added else { return };
             let inner = Arc::clone(&self.inner);
             match scope {
                 Some(scope) => {
@@ -185,16 +189,15 @@ impl DocumentLibrary {
         Ok(is_here || due + grace <= now)
     }
 
-    /// Removes folders, whose documents stay, and returns their number. Runs over them, also of other processes, then end and leave
-    /// nothing.
+    /// Removes folders, whose documents stay, and returns them. Runs over them, also of other processes, then end and leave nothing.
     pub(super) async fn remove_folders(
         &self,
         is_meant: impl Fn(&DocumentFolder) -> bool + Send + 'static,
-    ) -> Result<u64, MemoryError> {
+    ) -> Result<Vec<DocumentFolder>, MemoryError> {
         let removed = self.inner.memory.read(move |store| {
-            let mut removed = 0;
+            let mut removed = Vec::new();
             for folder in store.folders()?.iter().filter(|folder| is_meant(folder)) {
-                removed += u64::from(store.remove_folder(folder.id)?.is_some());
+                removed.extend(store.remove_folder(folder.id)?);
             }
             Ok(removed)
         });
@@ -331,7 +334,7 @@ impl Inner {
     }
 }
 
-fn collection_of(folder: &DocumentFolder) -> CollectionName {
+pub(super) fn collection_of(folder: &DocumentFolder) -> CollectionName {
     // It was a name when it was saved.
     CollectionName::parse(&folder.collection).unwrap_or_default()
 }

@@ -21,8 +21,8 @@ macro_rules! keys_of {
         $([$inner:ident], $inner_about:literal;)*
         $(!$removed:ident;)*
     }) => {
-        impl crate::section_keys::Section for $section {
-            fn keys<K: crate::section_keys::Keys>(&mut self, keys: &mut K) {
+        impl crate::settings_schema::Section for $section {
+            fn keys<K: crate::settings_schema::Keys>(&mut self, keys: &mut K) {
                 let $section { $($field,)* $($inner,)* } = self;
                 $(keys.key(stringify!($field), $field, $kind, $about);)*
                 $(keys.section(stringify!($inner), $inner, $inner_about);)*

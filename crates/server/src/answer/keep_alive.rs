@@ -1,5 +1,5 @@
-//! When a client has heard nothing for too long. Clients, and the proxies before them, take silence for a broken connection, and an
-//! engine can read a long prompt, or think unseen, for minutes.
+//! When a stream needs a keep-alive message, because the client has got nothing for too long. Clients, and the proxies before them, take
+//! silence for a broken connection, and an engine can read a long prompt, or think unseen, for minutes.
 
 use std::task::{Context, Poll};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The pages whose scripts show and change what the API has. They contain no data, so anyone can load them.
+//! The pages for documents, tasks, channels, activity, team and settings. Their scripts show and change what the API has. They contain no
+//! data, so anyone can load them.
 
 use std::sync::{Arc, LazyLock};
 

@@ -18,8 +18,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::attachments::{FileReader, ReadFiles};
 use crate::blocking::blocking;
-use crate::inbox::{HandlerResult, MessageHandler, is_forwarded};
 use crate::live_reply::LiveReply;
+use crate::message_queue::{HandlerResult, MessageHandler, is_forwarded};
 use crate::pairing::{self, SenderCheck};
 use crate::rate_limiter::{RateCheck, RateLimiter};
 use crate::store::{ChannelStore, Exchange, HistoryLine, Speaker, ThreadKey};
@@ -59,7 +59,7 @@ const PICTURE_NOTE: &str =
 
 /// The rules for answering messages.
 #[derive(Debug, Clone)]
-pub struct InboundRules {
+pub struct ReplyRules {
     pub agent: AgentPreference,
     /// The tools that may be used for a sender, by `channel:sender`. For everyone else, tools only compute.
     pub trust: BTreeMap<String, Reach>,
@@ -77,10 +77,10 @@ pub struct InboundRules {
 }
 
 /// Answers messages through an [`Ask`].
-pub(crate) struct InboundHandler {
+pub(crate) struct ReplyHandler {
     // Weak, because what answers owns the channels, which own this.
     ask: Weak<dyn Ask>,
-    rules: InboundRules,
+    rules: ReplyRules,
     /// `None` if nothing can be saved.
     store: Option<Arc<dyn ChannelStore>>,
     limiter: Mutex<RateLimiter>,
@@ -88,9 +88,9 @@ pub(crate) struct InboundHandler {
     notified: Mutex<HashSet<String>>,
 }
 
-impl InboundHandler {
-    pub fn new(ask: &Arc<dyn Ask>, rules: InboundRules, store: Option<Arc<dyn ChannelStore>>) -> Self {
-        InboundHandler {
+impl ReplyHandler {
+    pub fn new(ask: &Arc<dyn Ask>, rules: ReplyRules, store: Option<Arc<dyn ChannelStore>>) -> Self {
+        ReplyHandler {
             ask: Arc::downgrade(ask),
             limiter: Mutex::new(RateLimiter::new(rules.messages_per_minute, MINUTE)),
             rules,
@@ -280,7 +280,7 @@ impl InboundHandler {
 }
 
 #[async_trait]
-impl MessageHandler for InboundHandler {
+impl MessageHandler for ReplyHandler {
     async fn handle(&self, message: &ChannelMessage, live: &dyn LiveReply) -> HandlerResult {
         let Some(ask) = self.ask.upgrade() else { return Ok(None) };
         if let SenderCheck::NotApproved(reply) = self.check_sender(message).await {
@@ -370,5 +370,5 @@ fn key(message: &ChannelMessage) -> String {
 }
 
 #[cfg(test)]
-#[path = "inbound_tests.rs"]
+#[path = "auto_reply_tests.rs"]
 mod tests;

@@ -25,7 +25,7 @@ use crate::live_reply::LiveReply;
 use crate::outgoing::{MessageSender, Outgoing, SendFailure, deliver};
 use crate::seen_messages::{EntryId, SeenMessages, Settled, TakeOutcome, identity};
 use crate::types::{ChannelError, ChannelMessage};
-pub use queues::InboxLimits;
+pub use queues::MessageQueueLimits;
 use queues::{Admission, ConversationKey, Queues, Waiting};
 
 /// The pauses between attempts to send a reply.
@@ -61,23 +61,23 @@ pub trait MessageHandler: Send + Sync {
     async fn handle(&self, message: &ChannelMessage, live: &dyn LiveReply) -> HandlerResult;
 }
 
-/// The parts of an inbox.
+/// The parts of a message queue.
 #[derive(Clone)]
-pub(crate) struct InboxParts {
+pub(crate) struct MessageQueueParts {
     pub sender: Arc<dyn MessageSender>,
     pub seen_messages: Arc<dyn SeenMessages>,
     pub events: EventBus,
-    pub limits: InboxLimits,
+    pub limits: MessageQueueLimits,
 }
 
-/// The inbox of one channel. Clones share it.
+/// The queue of one channel. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Inbox {
+pub(crate) struct MessageQueue {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    parts: InboxParts,
+    parts: MessageQueueParts,
     handlers: RwLock<Vec<Arc<dyn MessageHandler>>>,
     queues: Queues,
     answer_slots: Semaphore,
@@ -88,7 +88,7 @@ struct Shared {
     answering: Mutex<Answering>,
 }
 
-/// The tasks that answer, until the inbox stops or pauses.
+/// The tasks that answer, until the queue stops or pauses.
 #[derive(Clone)]
 struct Answering {
     stop: CancellationToken,
@@ -106,8 +106,8 @@ impl Answering {
     }
 }
 
-impl Inbox {
-    pub fn new(parts: InboxParts) -> Self {
+impl MessageQueue {
+    pub fn new(parts: MessageQueueParts) -> Self {
         let stop = CancellationToken::new();
         let shared = Shared {
             queues: Queues::new(parts.limits),
@@ -119,7 +119,7 @@ impl Inbox {
             answering: Mutex::new(Answering::new(&stop)),
             stop,
         };
-        Inbox { shared: Arc::new(shared) }
+        MessageQueue { shared: Arc::new(shared) }
     }
 
     pub fn on_message(&self, handler: Arc<dyn MessageHandler>) {
@@ -181,9 +181,9 @@ impl Inbox {
         }
         // In a separate task, because a lost connection drops this future, and a message that is in the store must get into a
         // queue.
-        let (inbox, answering) = (self.clone(), self.shared.answering());
+        let (queue, answering) = (self.clone(), self.shared.answering());
         let tasks = answering.tasks.clone();
-        let taking = tasks.spawn(async move { inbox.take_in(message, &answering, &stop).await });
+        let taking = tasks.spawn(async move { queue.take_in(message, &answering, &stop).await });
         // It fails only when the runtime ends, or after a panic, which is logged and would happen again.
         taking.await.unwrap_or_else(|error| error.is_panic())
     }
@@ -401,7 +401,7 @@ async fn stops_within(stop: &CancellationToken, pause: Duration) -> bool {
     stop.run_until_cancelled(sleep(pause)).await.is_none()
 }
 
-/// The time of one message: until the inbox stops, and as one of those that are answered concurrently while it has a slot.
+/// The time of one message: until the queue stops, and as one of those that are answered concurrently while it has a slot.
 struct Turn<'a> {
     stop: &'a CancellationToken,
     slot: Option<SemaphorePermit<'a>>,
@@ -451,5 +451,5 @@ fn reply_to(message: &ChannelMessage) -> Option<&str> {
 }
 
 #[cfg(test)]
-#[path = "inbox_tests.rs"]
+#[path = "message_queue_tests.rs"]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hob_app::{AskService, ModelLibrary};
+use hob_app::{AskService, ModelManagement};
 use hob_config::Config;
 use hob_core::Engine;
 use hob_engines::pool::EnginePool;
@@ -22,9 +22,9 @@ use crate::support::{TestServer, plain_parts};
 fn library_parts(engine: Arc<dyn Engine>, config: &Config) -> (ServerParts, TempDir) {
     let home = TempDir::new().unwrap();
     let pool = Arc::new(EnginePool::new(Arc::clone(&engine), Vec::new()));
-    let library = ModelLibrary::open(config, home.path(), Arc::clone(&pool)).unwrap();
+    let models = ModelManagement::open(config, home.path(), Arc::clone(&pool)).unwrap();
     let system = Arc::new(AskService::new(plain_parts(engine)).with_pool(pool));
-    (ServerParts { library: Some(Arc::new(library)), ..ServerParts::from(system) }, home)
+    (ServerParts { model_management: Some(Arc::new(models)), ..ServerParts::from(system) }, home)
 }
 
 async fn with_library(engine: Arc<dyn Engine>, config: &Config) -> (TestServer, TempDir) {

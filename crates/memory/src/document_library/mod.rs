@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hob_core::{CollectionName, CollectionSet};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, RwLock, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -146,6 +146,9 @@ struct Inner {
     jobs: Mutex<JobList>,
     /// One job runs at a time: indexing uses all that a disk and a database give.
     turn: Semaphore,
+    /// Shared while an uploaded file gets its place and its job, and exclusive while documents are forgotten: a file of a later upload is
+    /// not deleted with them.
+    uploading: RwLock<()>,
     /// Notified when a folder may be due.
     woken: Notify,
     stop: CancellationToken,
@@ -163,6 +166,7 @@ impl DocumentLibrary {
                 options,
                 jobs: Mutex::new(JobList::stopped_by(stop.clone())),
                 turn: Semaphore::new(1),
+                uploading: RwLock::new(()),
                 woken: Notify::new(),
                 stop,
                 tracker: TaskTracker::new(),
@@ -202,11 +206,12 @@ impl DocumentLibrary {
         let same_name = if may_replace { SameName::Replace } else { SameName::Refuse };
         let uploads = self.inner.options.uploads.clone();
         let path = upload::directory_of(&uploads, &collection).join(&name);
-        // Before the file is stored: one without a job would be in no list.
-        let job = self.add_job(JobKind::Upload, collection, path)?;
         let target = JobTarget::upload_of(payer.as_ref());
         let library = self.clone();
         self.to_its_end(async move {
+            let _uploading = library.inner.uploading.read().await;
+            // Before the file is stored: one without a job would be in no list.
+            let job = library.add_job(JobKind::Upload, collection, path)?;
             let into = job.collection.clone();
             let write = move || {
                 let (bytes, payer) = (bytes.as_ref(), payer.as_ref());
@@ -277,28 +282,23 @@ impl DocumentLibrary {
 impl Inner {
     /// Runs a job to its end.
     async fn run(self: Arc<Self>, job: IndexJob, target: JobTarget) {
+        let fault = "the run ended because of an error in Hob; the log of the server has it";
+        let mut running = RunningJob { inner: &self, job: &job, fault: Some(fault.to_owned()) };
         let work = Box::pin(self.indexed(&job, &target));
-        let fault = match &target {
+        running.fault = match &target {
             JobTarget::Folder(folder) => self.holding(&job, folder, work).await,
             JobTarget::Upload(_) => work.await.fault,
         };
-        let is_news = self.jobs.lock().finish(job.id, fault, SystemTime::now());
-        if is_news {
-            self.announce(&job.collection);
-        }
     }
 
     /// Removes the note of an uploaded file that is indexed. Forgets a file that is gone, because another process forgot it meanwhile.
     async fn end_upload(&self, job: &IndexJob, is_indexed: bool) {
-        let path = job.path.clone();
-        let is_gone = blocking(move || {
-            if is_indexed {
-                upload::remove_pending(&path);
-            }
-            matches!(path.try_exists(), Ok(false))
-        });
-        // It fails only while the process ends. The next start looks at the file again.
-        if !matches!(is_gone.await, Ok(true)) {
+        if is_indexed {
+            let path = job.path.clone();
+            // It fails only while the process ends. The next start looks at the file again.
+            let _ = blocking(move || upload::remove_pending(&path)).await;
+        }
+        if !is_gone(&job.path).await {
             return;
         }
         self.jobs.lock().cancel(|one| one.id == job.id);
@@ -382,11 +382,14 @@ impl Inner {
             Err(MemoryError::Stopped) => return Some(MemoryError::Stopped.to_string()),
             Err(error) => error,
         };
-        tracing::warn!(
-            path = %job.path.display(),
-            error = %failed,
-            "a path is not indexed. Correct the cause in the error, and index the path again"
-        );
+        // There is nothing to correct if another process forgot the file.
+        if !matches!(target, JobTarget::Upload(_)) || !is_gone(&job.path).await {
+            tracing::warn!(
+                path = %job.path.display(),
+                error = %failed,
+                "a path is not indexed. Correct the cause in the error, and index the path again"
+            );
+        }
         Some(failed.to_string())
     }
 
@@ -415,6 +418,28 @@ impl Inner {
     }
 }
 
+/// Whether nothing is at a path.
+async fn is_gone(path: &Path) -> bool {
+    let path = path.to_owned();
+    matches!(blocking(move || path.try_exists()).await, Ok(Ok(false)))
+}
+
+/// Ends its job when it is dropped, also by a panic, because others may wait for the end.
+struct RunningJob<'a> {
+    inner: &'a Inner,
+    job: &'a IndexJob,
+    fault: Option<String>,
+}
+
+impl Drop for RunningJob<'_> {
+    fn drop(&mut self) {
+        let is_news = self.inner.jobs.lock().finish(self.job.id, self.fault.take(), SystemTime::now());
+        if is_news && !std::thread::panicking() {
+            self.inner.announce(&self.job.collection);
+        }
+    }
+}
+
 /// Waits until cancelled jobs have ended, so that they add nothing afterwards.
 async fn ends_of(jobs: Vec<CancellationToken>) {
     for ended in jobs {
@@ -428,5 +453,5 @@ fn has(collections: &CollectionSet, name: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "library_tests.rs"]
+#[path = "document_library_tests.rs"]
 mod tests;

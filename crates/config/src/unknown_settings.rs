@@ -1,6 +1,8 @@
-//! Warnings about a file that can still be used.
+//! Warnings about settings without effect: unknown keys and sections, and keys of earlier versions. The file can still be used.
 
 use std::fmt;
+
+use crate::did_you_mean::did_you_mean;
 
 /// Something in the file that has no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,13 +67,5 @@ impl fmt::Display for ConfigWarning {
             }
             ConfigWarning::MoreUnknown { file, count } => write!(f, "{file}: {count} more unknown keys"),
         }
-    }
-}
-
-/// Ends a message with the name that was probably meant, if there is one.
-pub(crate) fn did_you_mean(f: &mut fmt::Formatter<'_>, nearest: Option<&str>) -> fmt::Result {
-    match nearest {
-        Some(nearest) => write!(f, " (did you mean '{nearest}'?)"),
-        None => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! An answer that the caller has begun: the last message of the conversation is its beginning.
+//! An answer that the caller has begun: the last message of the conversation is its beginning, and the model continues it.
 
 use std::borrow::Cow;
 

@@ -1,14 +1,14 @@
-//! Quantises vectors to bytes, and to their signs. Pure.
+//! Quantizes vectors to bytes, and to their signs. Pure.
 
 /// A vector of length 1 as integers, to be multiplied by `scale`.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Quantised {
+pub(crate) struct Quantized {
     pub(crate) scale: f32,
     pub(crate) bytes: Vec<u8>,
 }
 
 /// Scales a vector to length 1. An invalid vector becomes 0.
-pub(crate) fn normalise(vector: &[f32]) -> Vec<f32> {
+pub(crate) fn normalize(vector: &[f32]) -> Vec<f32> {
     let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
     if !length.is_normal() {
         return vec![0.0; vector.len()];
@@ -16,14 +16,14 @@ pub(crate) fn normalise(vector: &[f32]) -> Vec<f32> {
     vector.iter().map(|number| number / length).collect()
 }
 
-pub(crate) fn quantise(normal: &[f32]) -> Quantised {
+pub(crate) fn quantize(normal: &[f32]) -> Quantized {
     let largest = normal.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
     let scale = if largest > 0.0 { largest / f32::from(i8::MAX) } else { 1.0 };
     let bytes = normal.iter().map(|number| (number / scale).round() as i8 as u8).collect();
-    Quantised { scale, bytes }
+    Quantized { scale, bytes }
 }
 
-/// The cosine of the angle between a vector of length 1 and a quantised one.
+/// The cosine of the angle between a vector of length 1 and a quantized one.
 pub(crate) fn similarity(normal: &[f32], scale: f32, bytes: &[u8]) -> f32 {
     let sum: f32 = normal.iter().zip(bytes).map(|(number, byte)| number * f32::from(*byte as i8)).sum();
     sum * scale
@@ -58,10 +58,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_quantised_vector_is_nearly_equal(vector in prop::collection::vec(-10.0_f32..10.0, 384)) {
+        fn a_quantized_vector_is_nearly_equal(vector in prop::collection::vec(-10.0_f32..10.0, 384)) {
             prop_assume!(vector.iter().any(|number| number.abs() > 0.01));
-            let normal = normalise(&vector);
-            let Quantised { scale, bytes } = quantise(&normal);
+            let normal = normalize(&vector);
+            let Quantized { scale, bytes } = quantize(&normal);
             let itself = similarity(&normal, scale, &bytes);
             prop_assert!((itself - 1.0).abs() < 0.01, "{itself}");
         }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn an_invalid_vector_does_no_harm() {
         for broken in [[0.0; 3], [f32::NAN; 3], [f32::INFINITY; 3]] {
-            let Quantised { scale, bytes } = quantise(&normalise(&broken));
+            let Quantized { scale, bytes } = quantize(&normalize(&broken));
             assert_eq!(similarity(&[1.0, 0.0, 0.0], scale, &bytes), 0.0);
         }
     }

@@ -8,9 +8,9 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
-use hob_app::{ModelLibrary, PullSteps};
+use hob_app::{ModelManagement, PullSteps};
 use hob_core::{AnswerWarning, CallerRole};
-use hob_models::{LibraryFailure, PullStep};
+use hob_models::{ModelFailureKind, PullStep};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
@@ -33,7 +33,7 @@ use crate::warning_header::with_warnings;
 /// The bodies before they are checked.
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
-struct LibraryBody {
+struct ModelBody {
     model: Option<String>,
     /// The older name of `model`.
     name: Option<String>,
@@ -64,16 +64,16 @@ struct PullLine {
 /// Downloads a model. A client that hangs up stops the download; the next one resumes it.
 pub(crate) async fn pull(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
-        let library = owners_library(&state, &request, "/api/pull")?;
+        let models = owners_models(&state, &request, "/api/pull")?;
         let actor = RequestContext::actor(request.extensions());
         let body = read_json(request, &state.body_reader).await?;
-        let LibraryBody { model, name, stream, rest } = read(&body)?;
+        let ModelBody { model, name, stream, rest } = read(&body)?;
         let model = model_name::required(model, name)?;
         check_model_name(&model)?;
         let warnings = ignored(&rest);
         let slot =
             Arc::clone(&state.pull_slots).try_acquire_owned().map_err(|_| ApiError::too_many_pulls())?;
-        let steps = library.pull(&model).await?;
+        let steps = models.pull(&model).await?;
         audit::note(&state, actor, "model.pull", model.clone()).await;
         let (changes, stopping) = (state.changes.clone(), state.stopping.clone());
         let listed = state.downloads.begin(&model);
@@ -90,14 +90,14 @@ pub(crate) async fn pull(State(state): SharedState, request: Request) -> ApiResu
 /// Deletes a model.
 pub(crate) async fn delete(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
-        let library = owners_library(&state, &request, "/api/delete")?;
+        let models = owners_models(&state, &request, "/api/delete")?;
         let actor = RequestContext::actor(request.extensions());
         let body = read_json(request, &state.body_reader).await?;
-        let LibraryBody { model, name, rest, .. } = read(&body)?;
+        let ModelBody { model, name, rest, .. } = read(&body)?;
         let requested = model_name::required(model, name)?;
         check_model_name(&requested)?;
         let model = model_name::meant(&state, &requested, CallerRole::Owner).await;
-        library.delete(&model).await.map_err(|error| ApiError::from(error).for_missing_model(&requested))?;
+        models.delete(&model).await.map_err(|error| ApiError::from(error).for_missing_model(&requested))?;
         state.changes.publish(Topic::Models, &Audience::Everyone);
         audit::note(&state, actor, "model.delete", model).await;
         Ok(with_warnings(().into_response(), ignored(&rest).iter()))
@@ -108,7 +108,7 @@ pub(crate) async fn delete(State(state): SharedState, request: Request) -> ApiRe
 /// Gives a model a second name, where its engine is an Ollama.
 pub(crate) async fn copy(State(state): SharedState, request: Request) -> ApiResult<Response> {
     respond(request, async |request| {
-        let library = owners_library(&state, &request, "/api/copy")?;
+        let models = owners_models(&state, &request, "/api/copy")?;
         let actor = RequestContext::actor(request.extensions());
         let body = read_json(request, &state.body_reader).await?;
         let CopyBody { source, destination } = read(&body)?;
@@ -118,7 +118,7 @@ pub(crate) async fn copy(State(state): SharedState, request: Request) -> ApiResu
             return Err(ApiError::invalid("destination", "destination is empty"));
         }
         let model = model_name::meant(&state, &source, CallerRole::Owner).await;
-        let copied = library.copy(&model, &destination).await;
+        let copied = models.copy(&model, &destination).await;
         copied.map_err(|error| ApiError::from(error).for_missing_model(&source))?;
         state.changes.publish(Topic::Models, &Audience::Everyone);
         audit::note(&state, actor, "model.copy", format!("{model} as {destination}")).await;
@@ -127,10 +127,10 @@ pub(crate) async fn copy(State(state): SharedState, request: Request) -> ApiResu
     .await
 }
 
-/// The library, if the caller may change it.
-fn owners_library(state: &ServerState, request: &Request, path: &str) -> ApiResult<Arc<ModelLibrary>> {
+/// The models, if the caller may change them.
+fn owners_models(state: &ServerState, request: &Request, path: &str) -> ApiResult<Arc<ModelManagement>> {
     RequestContext::check_owner(request.extensions(), path)?;
-    state.library.clone().ok_or_else(ApiError::no_library)
+    state.model_management.clone().ok_or_else(ApiError::no_model_management)
 }
 
 /// The fields without effect.
@@ -171,7 +171,7 @@ impl Download {
         }
         Some(next.map_err(|error| {
             // A failure of the disk is logged with its answer.
-            if error.reason() != LibraryFailure::Disk {
+            if error.reason() != ModelFailureKind::Disk {
                 tracing::warn!(
                     model = self.model,
                     %error,

@@ -352,5 +352,5 @@ pub fn count_values(value: &Value, enough: usize) -> usize {
 }
 
 #[cfg(test)]
-#[path = "budget_tests.rs"]
+#[path = "request_budget_tests.rs"]
 mod tests;
