@@ -5,6 +5,10 @@
 #   ./dev bench embedded --threads 2,4,8            each number of threads
 #   ./dev bench embedded --shape 1b                 a model of this shape with random weights: 135m, 1b, 8b
 #   ./dev bench embedded --rounds 1 --tokens 16 --streams 1,8     a quick look
+#   ./dev bench embedded --draft 0.05               Hob with and without a draft model, at 1, 2, 4 and 8 streams
+#
+# --draft compares Hob with itself. The test model is the draft of a model with eight times its layers, whose added layers are copies
+# that change the text by this part: with 0, all guesses are right. --model and --draft-model name a real pair instead.
 #
 # Same file, threads, prompts and compiler flags, over HTTP on both sides, one engine at a time, in turns. llama.cpp's server is
 # built once, from the sources that Hob has. Figures are also written as JSON into $HOB_CACHE/bench.
@@ -17,12 +21,14 @@ cache=${HOB_CACHE:-$HOME/.cache/hob}
 python=${HOB_BENCH_PYTHON:-python3}
 mkdir -p "$cache/bench"
 
-server='' model='' shape='' rest=()
+server='' model='' shape='' noise='' draft='' rest=()
 while [ $# -gt 0 ]; do
     case $1 in
     --llama-server) server=$2 && shift 2 ;;
     --model) model=$2 && shift 2 ;;
     --shape) shape=$2 && shift 2 ;;
+    --draft) noise=$2 && shift 2 ;;
+    --draft-model) draft=$2 && shift 2 ;;
     *) rest+=("$1") && shift ;;
     esac
 done
@@ -31,6 +37,18 @@ hob=${HOB_BENCH_BINARY:-}
 if [ -z "$hob" ]; then
     cargo build --quiet --release -p hob --bin hob
     hob=${CARGO_TARGET_DIR:-target}/release/hob
+fi
+if [ -n "$noise$draft" ]; then
+    if [ -z "$draft" ]; then
+        draft=$("$python" tests/parts/install.py "$cache/parts" | sed -n 2p)
+        model=$cache/bench/large-$noise.gguf
+        if [ ! -e "$model" ]; then
+            "$python" -B benches/embedded/draft_pair.py "$draft" "$model.part" --noise "$noise"
+            mv "$model.part" "$model"
+        fi
+    fi
+    exec "$python" -B benches/embedded/drafts.py --hob "$hob" --model "$model" --draft-model "$draft" \
+        --out "$cache/bench/drafts.json" "${rest[@]}"
 fi
 if [ -z "$server" ]; then
     server=$("$python" benches/embedded/build_server.py "$cache/parts" "$(dirname "$hob")")

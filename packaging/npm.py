@@ -15,7 +15,7 @@ import os
 import tarfile
 from pathlib import Path
 
-import tree
+import staged_files
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,9 +44,9 @@ def main():
     arguments = parser.parse_args()
     members = [
         ("package.json", json.dumps(manifest(arguments.version, arguments.cpu), indent=2).encode() + b"\n", 0o644),
-        ("README.md", tree.readme().encode(), 0o644),
+        ("README.md", staged_files.readme().encode(), 0o644),
         ("LICENSE", (ROOT / "LICENSE").read_bytes(), 0o644),
-        *tree.files(arguments.tree, "npm"),
+        *staged_files.files(arguments.tree, "npm"),
     ]
     path = arguments.out / f"hob-{arguments.version}-linux-{arguments.cpu}.tgz"
     level = int(os.environ.get("HOB_COMPRESSION_LEVEL", "9"))
@@ -55,7 +55,7 @@ def main():
         with tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as archive:
             for name, contents, mode in members:
                 entry = tarfile.TarInfo(f"package/{name}")
-                entry.size, entry.mode, entry.mtime = len(contents), mode, tree.build_time()
+                entry.size, entry.mode, entry.mtime = len(contents), mode, staged_files.build_time()
                 archive.addfile(entry, io.BytesIO(contents))
     print(path)
 

@@ -17,7 +17,7 @@ import time
 import zipfile
 from pathlib import Path
 
-import tree
+import staged_files
 
 LICENCE = Path(__file__).resolve().parent.parent / "LICENSE"
 
@@ -48,7 +48,7 @@ def metadata(version):
         "Summary: One address for the models on your machine\n"
         "License-Expression: Apache-2.0\nLicense-File: LICENSE\n"
         "Requires-Python: >=3.8\n"
-        "Description-Content-Type: text/markdown\n\n" + tree.readme()
+        "Description-Content-Type: text/markdown\n\n" + staged_files.readme()
     )
 
 
@@ -56,7 +56,7 @@ def members(arguments, version):
     """(path in the wheel, contents, mode)"""
     name = f"hob-{version}"
     found = [
-        (place(path, f"{name}.data"), contents, mode) for path, contents, mode in tree.files(arguments.tree, "wheel")
+        (place(path, f"{name}.data"), contents, mode) for path, contents, mode in staged_files.files(arguments.tree, "wheel")
     ]
     wheel = f"Wheel-Version: 1.0\nGenerator: hob\nRoot-Is-Purelib: false\nTag: py3-none-{arguments.platform}\n"
     found += [
@@ -88,7 +88,7 @@ def main():
     version = python_version(arguments.version)
     path = arguments.out / f"hob-{version}-py3-none-{arguments.platform}.whl"
     level = int(os.environ.get("HOB_COMPRESSION_LEVEL", "9"))
-    moment = time.gmtime(max(tree.build_time(), OLDEST))[:6]
+    moment = time.gmtime(max(staged_files.build_time(), OLDEST))[:6]
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=level) as archive:
         for name, contents, mode in members(arguments, version):
             entry = zipfile.ZipInfo(name, moment)

@@ -72,8 +72,9 @@ install_parts() {
     HOB_TEST_NODE_MODULES=$(sed -n 4p <<<"$found")
     HOB_TEST_EMBEDDING_WHEEL=$(sed -n 5p <<<"$found")
     HOB_TEST_POSTGRES=$(sed -n 6p <<<"$found")
+    HOB_TEST_SHORT_MODEL=$(sed -n 7p <<<"$found")
     HOB_TEST_LLAMA_SERVER=$root/tests/parts/llama-server
-    export HOB_TEST_PYTHON HOB_TEST_MODEL HOB_TEST_NODE HOB_TEST_NODE_MODULES HOB_TEST_EMBEDDING_WHEEL HOB_TEST_POSTGRES
+    export HOB_TEST_PYTHON HOB_TEST_MODEL HOB_TEST_SHORT_MODEL HOB_TEST_NODE HOB_TEST_NODE_MODULES HOB_TEST_EMBEDDING_WHEEL HOB_TEST_POSTGRES
     HOB_TEST_CHROMIUM=$(find_browser)
     HOB_TEST_CHROMEDRIVER=$(command -v chromedriver)
     HOB_TEST_DOVECOT=$(find_dovecot)

@@ -39,10 +39,13 @@ cmd_soak() {
 
 mutants_version=27.1.0
 
-# Changes one line after the other in the files that decide something, and runs the tests of the packages beside each file. The result
-# of a file is kept until the file changes, so that parts of the work add up.
+# Changes the files that decide something, and checks that a test notices each change; see tests/mutants/run.py.
 cmd_mutants() {
-    local wanted=${1:-} results=$cache/mutants/results tool='' file packages package arguments at status
+    local wanted=''
+    case ${1:-} in
+    -*) ;;
+    *) wanted=${1:-} ;;
+    esac
     install_missing list_needs_of_building list_needs_of_testing
     ensure_rust
     step 'test parts' install_parts
@@ -52,38 +55,11 @@ cmd_mutants() {
         mkdir -p "$cache/tools"
         step "installing cargo-mutants $mutants_version with cargo, once" install_mutants
     fi
-    if cargo nextest --version >/dev/null 2>&1; then
-        # The profile in .config/nextest.toml stops at the first failure.
-        tool='--test-tool nextest'
-        export NEXTEST_PROFILE=mutants
-    fi
-    # cargo-mutants adds a flag of its own, which alone would replace those in .cargo/config.toml. llama.cpp would then be compiled once
-    # more, for any processor.
-    export RUSTFLAGS='-C target-cpu=native'
-    while read -r file packages; do
-        case $file in
-        *"$wanted"*) ;;
-        *) continue ;;
-        esac
-        arguments=''
-        for package in $packages; do arguments="$arguments --test-package $package"; done
-        at=$results/${file//\//-} status=0
-        rm -rf "$at"
-        mkdir -p "$at"
-        # The report compares it with the file, and counts only what is complete: with 'commit'.
-        cp "$file" "$at/source"
-        say "mutants of $file"
-        # Unquoted on purpose: these are several words, or none.
-        # shellcheck disable=SC2086
-        CARGO_TARGET_DIR=$cache/mutants/target cargo mutants --file "$file" $arguments $tool --no-shuffle --colors never \
-            --output "$at" </dev/null || status=$?
-        case $status in
-        # All were noticed; some were missed; the tests of some did not end.
-        0 | 2 | 3) printf '%s\n' "${HOB_TEST_COMMIT:-}" >"$at/commit" ;;
-        *) say "cargo mutants ended with $status, so $file has no result" ;;
-        esac
-    done <tests/mutants/files.txt
-    step 'report' "$python" tests/mutants/report.py "$results" "$reliability" "$wanted"
+    put_files_of_tests_in_memory
+    export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
+    step 'mutants' "$python" tests/mutants/run.py "$cache/mutants" "$@"
+    step 'report' "$python" tests/mutants/report.py "$reliability" "$wanted"
+    say "./dev mutants: every change is noticed or has a reason, in $SECONDS s"
 }
 
 install_mutants() {

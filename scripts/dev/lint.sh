@@ -10,8 +10,9 @@ cmd_lint() {
 }
 
 # Cargo chooses the features of libraries by what it builds. Without tests, or for one crate, the features differ, and everything is
-# built again, llama.cpp included. An example counts as a test for this, so these arguments reuse the libraries of the tests.
-readonly as_for_tests='--workspace --lib --bins --example config_example'
+# built again, llama.cpp included. An example counts as a test for this, so these arguments reuse the libraries of the tests. Without
+# default features, the program needs no server, so that crate is not compiled once more.
+readonly program_as_for_tests='--workspace --bins --example config_example'
 
 # Clippy compiles our own crates for the tests: its warnings are errors of the build. 'cargo clippy' and 'cargo doc' would compile
 # all libraries a second time, because they store them in another form.
@@ -39,7 +40,7 @@ check_documentation_and_features() {
     HOB_PAGE_SCRIPTS=$(mktemp -d)
     export HOB_PAGE_SCRIPTS
     RUSTDOC=$root/tests/documentation/rustdoc RUSTDOCFLAGS='-D warnings' cargo test --workspace --doc --quiet || status=$?
-    printf '%s\n' "cargo build $as_for_tests --no-default-features" >"$HOB_PAGE_SCRIPTS/0-features.sh"
+    printf '%s\n' "cargo build $program_as_for_tests --no-default-features" >"$HOB_PAGE_SCRIPTS/0-features.sh"
     # A library that failed its examples has no script.
     printf '%s\0' "$HOB_PAGE_SCRIPTS"/*.sh | xargs -0 -n 1 -P "$(($(getconf _NPROCESSORS_ONLN) + 1))" bash || status=$?
     rm -rf "$HOB_PAGE_SCRIPTS"

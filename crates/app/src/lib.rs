@@ -31,7 +31,7 @@ mod tool_registry;
 mod trace_tests;
 
 pub use app::{App, AppOptions, OpenError, is_default_missed};
-pub use ask::documents::DocumentReader;
+pub use ask::attached_files::DocumentReader;
 pub use ask::{AnswerStream, AskService, AskServiceParts, MediaAnswered, TokenCount};
 pub use channel_opener::{ChannelOpener, PreparedChannels};
 pub use databases::{

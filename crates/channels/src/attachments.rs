@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hob_core::{Ask, AskError, Caller, ContentPart, Image, SpeechRecording};
 
-use crate::file::{ChannelFile, MAX_FILE_BYTES, MAX_FILES};
 use crate::live_reply::LiveReply;
+use crate::received_file::{ChannelFile, MAX_FILE_BYTES, MAX_FILES};
 
 /// The longest text of the files of one message that the model gets.
 const MAX_TEXT_CHARS: usize = 60_000;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use hob_core::TextSink;
 
-use crate::file::ChannelFile;
+use crate::received_file::ChannelFile;
 
 /// The reply to one message while it is written. Its text is a preview: the complete reply is sent in any case.
 #[async_trait]

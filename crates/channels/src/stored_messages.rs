@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use hob_db::DbResult;
 
 use crate::blocking::blocking;
-use crate::file::stored;
+use crate::received_file::stored;
 use crate::seen_messages::{EntryId, RecentMessages, SeenMessages, Settled, TakeOutcome, identity};
 use crate::store::ChannelStore;
 use crate::types::ChannelMessage;

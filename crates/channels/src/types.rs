@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::file::ChannelFile;
+use crate::received_file::ChannelFile;
 
 /// A message that came in.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

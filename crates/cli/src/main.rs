@@ -9,9 +9,9 @@ mod commands;
 mod engine_advice;
 mod engine_status;
 mod failure;
-mod local_models;
 mod logging;
 mod model_advice;
+mod model_download;
 mod named_keys;
 mod output;
 mod own_address;
@@ -20,6 +20,8 @@ mod running_server;
 mod server_urls;
 mod settings;
 mod signals;
+mod starter_model;
+mod stored_models;
 
 use std::process::ExitCode;
 

@@ -121,6 +121,7 @@ fn the_defaults_are_the_documented_ones() {
     engine.embedded.keep_alive = 300.0
     engine.embedded.memory_mb = 0
     engine.embedded.prompt_lookup = false
+    engine.embedded.draft_model = ""
     engine.embedded.gpu_layers = "auto"
     engine.embedded.kv_cache = "f16"
     engine.embedded.flash_attention = "auto"

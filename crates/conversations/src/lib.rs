@@ -4,7 +4,7 @@
 //! Knows nothing of who asks, of what answers, and of where a conversation is shown.
 
 mod chat;
-mod check;
+mod check_limits;
 pub mod responses;
 pub mod store;
 mod types;
@@ -15,7 +15,7 @@ pub use chat::{
     SavedAttachment, SavedChat, SavedQuestion, SavedSettings, SavedSource, SavedStep, SavedUsage,
     SettingsChange, TurnNode, TurnSaved,
 };
-pub use check::UnsavableValue;
+pub use check_limits::UnsavableValue;
 pub use responses::{
     Appended, BufferedResponseStore, ConversationAppend, ConversationItem, FoundItems, ItemOrder, ItemPage,
     PostgresResponseStore, ResponseChain, ResponseLease, ResponseOwner, ResponseStore, SqliteResponseStore,

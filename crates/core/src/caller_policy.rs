@@ -301,6 +301,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_text_of_a_stranger_keeps_only_documented_fields_and_hints() {
+        let fields = |names: &[&str]| names.iter().map(|&name| (name.to_owned(), json!(1))).collect();
+        let sent = || CompletionRequest {
+            extra: fields(&["logit_bias", "guided_regex"]),
+            hints: fields(&["verbosity", "rope_scale"]),
+            ..CompletionRequest::default()
+        };
+        let (mut of_stranger, mut of_owner) = (sent(), sent());
+        let warnings = admit_text(&mut of_stranger, CallerRole::Stranger);
+        let warnings: Vec<String> = warnings.iter().map(|warning| warning.text().into_owned()).collect();
+        assert_eq!(warnings, ["ignored=guided_regex", "ignored=rope_scale"]);
+        let documented = CompletionRequest {
+            extra: fields(&["logit_bias"]),
+            hints: fields(&["verbosity"]),
+            ..CompletionRequest::default()
+        };
+        assert_eq!(of_stranger, documented);
+        assert!(admit_text(&mut of_owner, CallerRole::Owner).is_empty());
+        assert_eq!(of_owner, sent());
+    }
+
     /// The place of the part that is refused; `None` if none is.
     fn refused(part: Value, role: CallerRole) -> Option<String> {
         let parts = vec![ContentPart::Text("look".into()), ContentPart::Other(part)];

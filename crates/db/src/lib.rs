@@ -4,7 +4,7 @@
 //! Every call blocks, so asynchronous callers use [`spawn_blocking`].
 
 mod batch_writer;
-mod blocking;
+mod blocking_threads;
 mod change_watch;
 pub mod copy;
 mod disk_fault;
@@ -16,7 +16,7 @@ mod storage;
 mod unreadable_column;
 
 pub use batch_writer::{BatchOptions, BatchSink, BatchWriter, FailureLog};
-pub use blocking::{BlockingCall, share_blocking_threads, spawn_blocking};
+pub use blocking_threads::{BlockingCall, share_blocking_threads, spawn_blocking};
 pub use change_watch::ChangeWatch;
 pub use disk_fault::DiskFault;
 pub use error::{DatabaseError, DbResult};

@@ -142,7 +142,7 @@ async fn a_record_that_cannot_be_read_is_reported_once() {
             true => fs::write(home.path().join(FILE), "{ half").unwrap(),
             false => fs::create_dir(home.path().join(FILE)).unwrap(),
         }
-        let log = CapturedLog::start();
+        let (log, _guard) = CapturedLog::of_thread();
         let default = DefaultModel::new(None).recorded_at(home.path());
         let pool = EnginePool::new(engine(&["a"]), Vec::new());
         for default in [default.sibling(), default] {

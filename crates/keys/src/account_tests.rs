@@ -84,6 +84,7 @@ fn a_leased_limit_asks_for_what_it_lacks_and_waits_after_a_refusal() {
     assert_eq!(shortage.wanted, Some(30));
     account.note_refusal(PER_DAY, day, 30, 1_000, noon());
     assert_eq!(account.reserve(tokens(50), noon()).expect_err("refused").wanted, None);
+    assert_eq!(account.reserve(tokens(50), after(1)).expect_err("asked again").wanted, Some(30));
     assert_eq!(account.reserve(tokens(50), after(2)).expect_err("asked again").wanted, Some(30));
     assert_eq!(reserve(&mut account, 20, after(2)), Ok(()));
     // More than the whole limit is never granted, so the store is not asked.
@@ -178,6 +179,103 @@ fn a_call_settles_only_the_limits_it_reserved_from() {
     account.settle(reserved, tokens(0));
     assert_eq!(account.per_minute(Unit::Tokens, after(2)).map(|state| state.left), Some(200));
     assert_eq!(account.unsettled(PER_DAY, window), (1, 0));
+}
+
+/// An account with this share of the tokens of today.
+fn account_with_share(share: u64) -> (Account, i64) {
+    let mut account = account(&[(PER_DAY, ShareSource::Leased)]);
+    account.reserve(tokens(1), noon()).expect_err("nothing is leased");
+    let day = PER_DAY.period.window(noon());
+    account.add_share(PER_DAY, day, share, share);
+    (account, day)
+}
+
+#[test]
+fn the_share_of_a_limit_is_not_that_of_another_one() {
+    let (mut account, day) = account_with_share(30);
+    let dollars = Quota { unit: Unit::NanoDollars, ..PER_DAY };
+    account.set_limits(&[(dollars, ShareSource::Leased)]);
+    assert_eq!(account.unsettled(dollars, day), (0, 0));
+}
+
+#[test]
+fn a_share_of_another_day_comes_too_late() {
+    let (mut account, day) = account_with_share(0);
+    account.add_share(PER_DAY, PER_DAY.period.window(after(-86_400)), 30, 30);
+    assert_eq!(account.unsettled(PER_DAY, day), (0, 0));
+}
+
+#[test]
+fn a_limit_of_which_nothing_is_taken_is_not_touched() {
+    let (mut account, day) = account_with_share(30);
+    account
+        .reserve(Amounts { requests: 1, ..Amounts::default() }, after(86_400))
+        .expect("no limit of requests");
+    assert_eq!(account.take_shares(), [Overdraft { quota: PER_DAY, window: day, amount: 30 }]);
+}
+
+#[test]
+fn a_limit_that_is_added_while_a_call_runs_does_not_count_it() {
+    let mut account = account(&[(PER_MINUTE, ShareSource::Own)]);
+    let reserved = account.reserve(tokens(60), noon()).expect("reserved");
+    account.set_limits(&[(PER_MINUTE, ShareSource::Own), (PER_DAY, ShareSource::Leased)]);
+    account.settle(reserved, tokens(90));
+    assert_eq!(account.take_overdrafts(), []);
+}
+
+#[test]
+fn a_call_that_ends_days_later_leaves_the_share_of_that_day() {
+    let (mut account, day) = account_with_share(0);
+    let nothing = account.reserve_nothing(noon());
+    let later = after(3 * 86_400);
+    let today = PER_DAY.period.window(later);
+    account.reserve(tokens(1), later).expect_err("nothing is leased");
+    account.add_share(PER_DAY, today, 30, 30);
+    account.settle(nothing, tokens(5));
+    assert_eq!(account.unsettled(PER_DAY, today), (30, 0));
+    assert_eq!(account.take_overdrafts(), [Overdraft { quota: PER_DAY, window: day, amount: 5 }]);
+}
+
+#[test]
+fn what_a_share_covers_is_not_written_to_the_store() {
+    let (mut account, day) = account_with_share(30);
+    let reserved = account.reserve(tokens(10), noon()).expect("reserved");
+    account.settle(reserved, tokens(20));
+    assert_eq!((account.take_overdrafts(), account.unsettled(PER_DAY, day)), (vec![], (10, 0)));
+}
+
+#[test]
+fn each_day_has_its_own_overdraft_also_after_a_failure_to_write_it() {
+    let (mut account, day) = account_with_share(0);
+    let next_day = PER_DAY.period.window(after(86_400));
+    for (seconds, amount) in [(0, 5), (86_400, 7), (1, 1)] {
+        let nothing = account.reserve_nothing(after(seconds));
+        account.settle(nothing, tokens(amount));
+    }
+    let of = |window, amount| Overdraft { quota: PER_DAY, window, amount };
+    let overdrafts = account.take_overdrafts();
+    assert_eq!(overdrafts, [of(day, 6), of(next_day, 7)]);
+    account.put_back(overdrafts);
+    assert_eq!((account.unsettled(PER_DAY, day), account.unsettled(PER_DAY, next_day)), ((0, 6), (0, 7)));
+    assert_eq!(account.take_overdrafts(), [of(day, 6), of(next_day, 7)]);
+}
+
+#[test]
+fn only_what_is_leased_and_not_spent_is_given_back() {
+    let mut account = account(&[(PER_MINUTE, ShareSource::Own), (PER_DAY, ShareSource::Leased)]);
+    let day = PER_DAY.period.window(noon());
+    account.reserve(tokens(1), noon()).expect_err("nothing is leased");
+    assert_eq!(account.take_shares(), []);
+    account.add_share(PER_DAY, day, 30, 30);
+    assert_eq!(account.take_shares(), [Overdraft { quota: PER_DAY, window: day, amount: 30 }]);
+    assert_eq!(account.take_shares(), []);
+}
+
+#[test]
+fn a_response_has_the_limits_per_minute_only() {
+    let mut account = account(&[(PER_DAY, ShareSource::Leased), (PER_MINUTE, ShareSource::Own)]);
+    assert_eq!(account.per_minute(Unit::Tokens, noon()).map(|state| state.limit), Some(100));
+    assert_eq!(account.per_minute(Unit::Requests, noon()), None);
 }
 
 proptest! {

@@ -1,98 +1,138 @@
-//! Lets others ask for a refresh of the keys in memory, and wait for its end. Knows nothing of keys.
+//! Refreshes the keys in memory: a running server notices changes of keys by other processes, and settles with the store.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, watch};
+use hob_core::Backoff;
+use hob_db::{ChangeWatch, DbResult};
+use jiff::SignedDuration;
 
-/// Refreshes are numbered from 1.
-#[derive(Debug, Clone, Copy, Default)]
-struct RefreshNumbers {
-    /// Whether there is a task that refreshes.
-    is_followed: bool,
-    begun: u64,
-    ended: u64,
-}
+use crate::key::KeyError;
+use crate::key_snapshot::KeySnapshot;
+use crate::limits::Period;
+use crate::service::{KeyService, blocking};
 
-/// The refreshes of one task.
-#[derive(Default)]
-pub(crate) struct KeyRefresh {
-    asked: Notify,
-    /// Whether someone has asked since the last refresh began.
-    is_asked: AtomicBool,
-    numbers: watch::Sender<RefreshNumbers>,
-}
+/// How often the keys of other processes are looked for, overdrafts are written, and shares that are not needed are given back.
+const POLL: Duration = Duration::from_millis(500);
 
-impl KeyRefresh {
-    /// A task refreshes from now on, or no task does.
-    pub(crate) fn set_followed(&self, is_followed: bool) {
-        self.numbers.send_modify(|numbers| numbers.is_followed = is_followed);
-    }
+/// The longest wait while the store fails.
+const LONGEST_POLL: Duration = Duration::from_secs(5);
 
-    /// Begins a refresh. Returns whether someone has asked for it: then announcements of changes are not enough, because one may still be on
-    /// its way.
-    pub(crate) fn begin(&self) -> bool {
-        self.numbers.send_modify(|numbers| numbers.begun += 1);
-        // After the number: who waits for a refresh of a later number has asked before it begins.
-        self.is_asked.swap(false, Ordering::AcqRel)
-    }
+/// How often old windows are deleted.
+const CLEANING: Duration = Duration::from_secs(60 * 60);
 
-    pub(crate) fn end(&self) {
-        self.numbers.send_modify(|numbers| numbers.ended = numbers.begun);
-    }
-
-    /// Waits until someone asks for a refresh.
-    pub(crate) async fn asked(&self) {
-        self.asked.notified().await;
-    }
-
-    /// Asks for a refresh now, and waits for its end.
-    pub(crate) async fn refresh_now(&self) {
-        // Before the number of the last refresh is read: the refresh that is awaited, or one after this call that ends before it, knows.
-        self.is_asked.store(true, Ordering::Release);
-        self.asked.notify_one();
-        self.next().await;
-    }
-
-    /// Waits for the end of a refresh that begins after this call, if a task refreshes. One that has begun already may have read the keys.
-    pub(crate) async fn next(&self) {
-        let mut numbers = self.numbers.subscribe();
-        let begun = numbers.borrow().begun;
-        // The sender is a part of this value, so there is no error.
-        let _ = numbers.wait_for(|now| now.ended > begun || !now.is_followed).await;
+/// How long what was taken of a limit is kept, after the beginning of its window.
+fn kept(period: Period) -> SignedDuration {
+    match period {
+        Period::Minute => SignedDuration::from_hours(1),
+        Period::Day | Period::Month => SignedDuration::from_hours(24 * 400),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::pin::pin;
-    use std::task::{Context, Waker};
+impl KeyService {
+    /// Reads the keys again.
+    pub async fn reload(self: &Arc<Self>) -> Result<(), KeyError> {
+        let this = Arc::clone(self);
+        blocking(move || Ok(this.load()?)).await
+    }
 
-    use crate::key_refresh::KeyRefresh;
+    /// Blocks.
+    fn load(&self) -> DbResult<()> {
+        let _loading = self.loading.lock();
+        let changes = self.parts.store.changes()?;
+        let stored = self.parts.store.list()?;
+        let snapshot = KeySnapshot::new(stored, changes, &self.snapshot.load(), &self.parts);
+        self.snapshot.store(Arc::new(snapshot));
+        Ok(())
+    }
 
-    #[test]
-    fn a_refresh_counts_only_if_it_began_after_it_was_asked_for() {
-        let mut context = Context::from_waker(Waker::noop());
-        let refresh = KeyRefresh::default();
-        assert!(pin!(refresh.refresh_now()).poll(&mut context).is_ready(), "no task refreshes");
-        assert!(pin!(refresh.asked()).poll(&mut context).is_ready());
-        assert!(pin!(refresh.asked()).poll(&mut context).is_pending());
+    /// Reads the keys after a change of this process, which is made even if they cannot be read now: the caller gets its result, such as
+    /// a secret that cannot be shown later, and the next refresh reads them. Blocks.
+    pub(crate) fn load_after_change(&self) {
+        if let Err(error) = self.load() {
+            tracing::warn!(
+                %error,
+                "a change of a key has no effect here until the keys can be read again. 'hob doctor' checks \
+                 the database"
+            );
+        }
+    }
 
-        refresh.set_followed(true);
-        assert!(refresh.begin(), "someone has asked");
-        let mut asking = pin!(refresh.refresh_now());
-        assert!(asking.as_mut().poll(&mut context).is_pending());
-        assert!(pin!(refresh.asked()).poll(&mut context).is_ready());
-        refresh.end();
-        assert!(asking.as_mut().poll(&mut context).is_pending(), "it may have read the keys before");
-        assert!(refresh.begin(), "whatever the reason for the refresh is");
-        refresh.end();
-        assert!(asking.as_mut().poll(&mut context).is_ready());
+    /// Follows the changes of other processes, settles with the store, and deletes old windows.
+    pub(crate) async fn follow(self: &Arc<Self>) {
+        let mut watch = None;
+        let mut failures = Backoff { first: POLL, longest: LONGEST_POLL }.delays();
+        let mut wait = POLL;
+        let mut cleaned_at: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                () = self.stopping.cancelled() => return,
+                () = tokio::time::sleep(wait) => {}
+                () = self.refresh.asked() => {}
+            }
+            let is_asked = self.refresh.begin();
+            let this = Arc::clone(self);
+            let cleans = cleaned_at.is_none_or(|at| at.elapsed() >= CLEANING);
+            let looked = hob_db::spawn_blocking(move || {
+                let looked =
+                    this.look(&mut watch, is_asked).and_then(|()| if cleans { this.clean() } else { Ok(()) });
+                (watch, looked)
+            });
+            let (seen, looked) = match looked.await {
+                Ok((seen, looked)) => (seen, looked.map_err(KeyError::from)),
+                Err(_) => (None, Err(KeyError::Panicked)),
+            };
+            (watch, wait) = match looked {
+                Ok(()) => {
+                    if failures.has_failed() {
+                        tracing::info!("the keys can be read again");
+                        failures.reset();
+                    }
+                    if cleans {
+                        cleaned_at = Some(Instant::now());
+                    }
+                    (seen, POLL)
+                }
+                Err(error) => {
+                    if !failures.has_failed() {
+                        tracing::warn!(
+                            %error,
+                            "the keys cannot be read; those that are known stay valid, and Hob tries again. \
+                             'hob doctor' checks the database"
+                        );
+                    }
+                    (None, failures.next_delay())
+                }
+            };
+            self.refresh.end();
+        }
+    }
 
-        assert!(!refresh.begin(), "no one has asked since");
-        refresh.end();
-        let mut waiting = pin!(refresh.next());
-        assert!(waiting.as_mut().poll(&mut context).is_pending());
-        refresh.set_followed(false);
-        assert!(waiting.as_mut().poll(&mut context).is_ready(), "no task refreshes any more");
+    /// A caller that asks gets the keys as they are stored now. A watch may learn of a change later: a server announces it. Blocks.
+    fn look(&self, watch: &mut Option<ChangeWatch>, is_asked: bool) -> DbResult<()> {
+        for account in self.accounts() {
+            account.metered.write_overdrafts()?;
+        }
+        if watch.is_none() {
+            *watch = self.parts.store.watch()?;
+        }
+        let may_have_changed = match watch {
+            Some(watch) => watch.has_changed()?,
+            None => true,
+        };
+        if (may_have_changed || is_asked) && self.parts.store.changes()? != self.snapshot.load().changes {
+            self.load()?;
+        }
+        // Last: while the store fails, shares stay here, where they can be spent.
+        self.identities.retire_idle()?;
+        self.accounts().iter().try_for_each(|account| account.metered.give_back_excess())
+    }
+
+    /// Blocks.
+    fn clean(&self) -> DbResult<()> {
+        let now = self.parts.clock.now();
+        Period::ALL
+            .into_iter()
+            .try_for_each(|period| self.parts.store.forget_windows(period, (now - kept(period)).as_second()))
     }
 }

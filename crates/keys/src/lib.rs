@@ -12,7 +12,8 @@
 //! | `refusal` | the messages for a key that has not enough left |
 //! | `options` | what the keys need from the rest of the program |
 //! | `key_snapshot` | the keys in memory |
-//! | `key_refresh` | asks for a refresh of the keys in memory, and waits for it |
+//! | `key_refresh` | follows changes of the keys by other processes |
+//! | `refresh_signal` | asks for a refresh of the keys in memory, and waits for it |
 //! | `identity` | identities from outside: tokens that an identity provider has signed |
 //! | `service` | what callers use |
 //! | `usage` | keys with what they have used, for callers |
@@ -34,6 +35,7 @@ mod key_snapshot;
 pub mod limits;
 mod metered;
 mod options;
+mod refresh_signal;
 mod refusal;
 mod secret;
 mod service;

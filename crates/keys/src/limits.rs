@@ -246,6 +246,7 @@ mod tests {
             "5 USD/year",
             "-5 USD/day",
             "0 USD/day",
+            "0 tokens/day",
             "nan USD/day",
             "1e30 USD/day",
         ] {
@@ -280,6 +281,24 @@ mod tests {
             assert_eq!(Timestamp::from_second(window).expect("a moment"), at(start), "{period:?}");
             assert_eq!(period.end(window), at(end), "{period:?}");
         }
+    }
+
+    #[test]
+    fn what_is_used_of_a_budget_is_in_its_unit() {
+        let resets_at = at("2026-03-01T00:00:00Z");
+        let written = |budget: &str, used| {
+            let quota = Budget::parse(budget).expect(budget).quota();
+            serde_json::to_value(QuotaUsage { quota, used, resets_at }).expect("JSON")
+        };
+        let resets_at = "2026-03-01T00:00:00Z";
+        assert_eq!(
+            written("5 USD/month", 1_250_000_000),
+            serde_json::json!({ "limit": "5 USD/month", "used_usd": 1.25, "resets_at": resets_at })
+        );
+        assert_eq!(
+            written("100 tokens/day", 7),
+            serde_json::json!({ "limit": "100 tokens/day", "used": 7, "resets_at": resets_at })
+        );
     }
 
     proptest! {

@@ -1,12 +1,11 @@
 //! What callers use: creates, changes and finds keys, and keeps the snapshot that requests read.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use hob_core::{Backoff, Clock, KeyGrant, KeyRing, LimitKind};
-use hob_db::{ChangeWatch, DbResult};
+use hob_core::{Clock, KeyGrant, KeyRing, LimitKind};
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -17,33 +16,15 @@ use crate::audit::{AuditActor, AuditEvent};
 use crate::audit_service::AuditService;
 use crate::identity::accounts::IdentityAccounts;
 use crate::key::{ApiKey, KeyError, KeyName, KeyPatch, KeyRules, KeyStatus, NewKey, check_engines};
-use crate::key_refresh::KeyRefresh;
 use crate::key_snapshot::{ActiveKey, KeyCheck, KeySnapshot};
-use crate::limits::Period;
 use crate::metered::MeterParts;
 use crate::options::KeyOptions;
+use crate::refresh_signal::RefreshSignal;
 use crate::secret::{KeySecret, new_id};
 use crate::store::StoredKey;
 
-/// How often the keys of other processes are looked for, overdrafts are written, and shares that are not needed are given back.
-const POLL: Duration = Duration::from_millis(500);
-
-/// The longest wait while the store fails.
-const LONGEST_POLL: Duration = Duration::from_secs(5);
-
 /// How long the end may take.
 const CLOSING: Duration = Duration::from_secs(10);
-
-/// How often old windows are deleted.
-const CLEANING: Duration = Duration::from_secs(60 * 60);
-
-/// How long what was taken of a limit is kept, after the beginning of its window.
-fn kept(period: Period) -> SignedDuration {
-    match period {
-        Period::Minute => SignedDuration::from_hours(1),
-        Period::Day | Period::Month => SignedDuration::from_hours(24 * 400),
-    }
-}
 
 /// How long both secrets are valid after a rotation, if nothing else is said.
 pub const ROTATION_OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
@@ -58,14 +39,14 @@ pub struct CreatedKey {
 /// The keys of a home.
 pub struct KeyService {
     pub(crate) parts: Arc<MeterParts>,
-    snapshot: ArcSwap<KeySnapshot>,
+    pub(crate) snapshot: ArcSwap<KeySnapshot>,
     /// Held while the keys are read, so that an older read never replaces a newer one.
-    loading: Mutex<()>,
-    identities: IdentityAccounts,
+    pub(crate) loading: Mutex<()>,
+    pub(crate) identities: IdentityAccounts,
     /// The engines that a key can name.
     engines: Vec<&'static str>,
-    refresh: KeyRefresh,
-    stopping: CancellationToken,
+    pub(crate) refresh: RefreshSignal,
+    pub(crate) stopping: CancellationToken,
     tasks: TaskTracker,
 }
 
@@ -80,7 +61,7 @@ impl KeyService {
             engines,
             snapshot: ArcSwap::default(),
             loading: Mutex::default(),
-            refresh: KeyRefresh::default(),
+            refresh: RefreshSignal::default(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }
@@ -135,116 +116,10 @@ impl KeyService {
     }
 
     /// Of keys and of identities.
-    fn accounts(&self) -> Vec<Arc<ActiveKey>> {
+    pub(crate) fn accounts(&self) -> Vec<Arc<ActiveKey>> {
         let mut accounts = self.identities.all();
         accounts.extend(self.snapshot.load().all().cloned());
         accounts
-    }
-
-    /// Reads the keys again.
-    pub async fn reload(self: &Arc<Self>) -> Result<(), KeyError> {
-        let this = Arc::clone(self);
-        blocking(move || Ok(this.load()?)).await
-    }
-
-    /// Blocks.
-    fn load(&self) -> DbResult<()> {
-        let _loading = self.loading.lock();
-        let changes = self.parts.store.changes()?;
-        let stored = self.parts.store.list()?;
-        let snapshot = KeySnapshot::new(stored, changes, &self.snapshot.load(), &self.parts);
-        self.snapshot.store(Arc::new(snapshot));
-        Ok(())
-    }
-
-    /// Reads the keys after a change of this process, which is made even if they cannot be read now: the caller gets its result, such as
-    /// a secret that cannot be shown later, and the next refresh reads them. Blocks.
-    fn load_after_change(&self) {
-        if let Err(error) = self.load() {
-            tracing::warn!(
-                %error,
-                "a change of a key has no effect here until the keys can be read again. 'hob doctor' checks \
-                 the database"
-            );
-        }
-    }
-
-    /// Follows the changes of other processes, settles with the store, and deletes old windows.
-    async fn follow(self: &Arc<Self>) {
-        let mut watch = None;
-        let mut failures = Backoff { first: POLL, longest: LONGEST_POLL }.delays();
-        let mut wait = POLL;
-        let mut cleaned_at: Option<Instant> = None;
-        loop {
-            tokio::select! {
-                () = self.stopping.cancelled() => return,
-                () = tokio::time::sleep(wait) => {}
-                () = self.refresh.asked() => {}
-            }
-            let is_asked = self.refresh.begin();
-            let this = Arc::clone(self);
-            let cleans = cleaned_at.is_none_or(|at| at.elapsed() >= CLEANING);
-            let looked = hob_db::spawn_blocking(move || {
-                let looked =
-                    this.look(&mut watch, is_asked).and_then(|()| if cleans { this.clean() } else { Ok(()) });
-                (watch, looked)
-            });
-            let (seen, looked) = match looked.await {
-                Ok((seen, looked)) => (seen, looked.map_err(KeyError::from)),
-                Err(_) => (None, Err(KeyError::Panicked)),
-            };
-            (watch, wait) = match looked {
-                Ok(()) => {
-                    if failures.has_failed() {
-                        tracing::info!("the keys can be read again");
-                        failures.reset();
-                    }
-                    if cleans {
-                        cleaned_at = Some(Instant::now());
-                    }
-                    (seen, POLL)
-                }
-                Err(error) => {
-                    if !failures.has_failed() {
-                        tracing::warn!(
-                            %error,
-                            "the keys cannot be read; those that are known stay valid, and Hob tries again. \
-                             'hob doctor' checks the database"
-                        );
-                    }
-                    (None, failures.next_delay())
-                }
-            };
-            self.refresh.end();
-        }
-    }
-
-    /// A caller that asks gets the keys as they are stored now. A watch may learn of a change later: a server announces it. Blocks.
-    fn look(&self, watch: &mut Option<ChangeWatch>, is_asked: bool) -> DbResult<()> {
-        for account in self.accounts() {
-            account.metered.write_overdrafts()?;
-        }
-        if watch.is_none() {
-            *watch = self.parts.store.watch()?;
-        }
-        let may_have_changed = match watch {
-            Some(watch) => watch.has_changed()?,
-            None => true,
-        };
-        if (may_have_changed || is_asked) && self.parts.store.changes()? != self.snapshot.load().changes {
-            self.load()?;
-        }
-        // Last: while the store fails, shares stay here, where they can be spent.
-        self.identities.retire_idle()?;
-        self.accounts().iter().try_for_each(|account| account.metered.give_back_excess())
-    }
-
-    /// Blocks.
-    fn clean(&self) -> DbResult<()> {
-        let now = self.parts.clock.now();
-        Period::ALL
-            .into_iter()
-            .try_for_each(|period| self.parts.store.forget_windows(period, (now - kept(period)).as_second()))
     }
 
     /// The keys as they are now.

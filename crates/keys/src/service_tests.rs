@@ -7,7 +7,7 @@ use hob_db::{Database, LazyDatabase, Storage};
 
 use super::*;
 use crate::key::KeyRole;
-use crate::limits::Budget;
+use crate::limits::{Budget, Period};
 use crate::options::{CallCost, PriceFn, StoreFailure};
 use crate::store::{MIGRATIONS, QuotaWindow, SqliteKeyStore, key_store};
 
@@ -190,7 +190,7 @@ async fn the_end_of_an_old_secret_is_shown_while_it_is_valid() {
 async fn a_key_gets_its_requests_a_minute_and_no_more() {
     let keys = keys();
     let rules = KeyPatch { requests_per_minute: Some(Some(3)), ..KeyPatch::default() };
-    keys.create("ana", rules).await;
+    let ana = keys.create("ana", rules).await.key;
     let spending = keys.spending("ana");
     keys.clock.forward(15);
     for _ in 0..3 {
@@ -203,6 +203,10 @@ async fn a_key_gets_its_requests_a_minute_and_no_more() {
         retry_after: Some(Duration::from_secs(45)),
     };
     assert_eq!(refusal, expected);
+    let window = Period::Minute.window(keys.clock.now());
+    let window = QuotaWindow { key: Arc::clone(&ana.id), quota: "requests/minute", window };
+    let taken = keys.service.parts.store.taken(&window).expect("read");
+    assert_eq!(taken, 0, "no other server uses this database, so a minute counts in memory only");
     keys.clock.forward(45);
     spending.begin_request().await.expect("the next minute");
 }
@@ -444,6 +448,24 @@ async fn limits_that_cannot_be_read_refuse_or_allow_as_configured() {
             assert_eq!(refusal.kind, LimitKind::Unknown);
         }
     }
+}
+
+#[tokio::test]
+async fn a_store_that_has_just_failed_is_asked_again_after_a_second() {
+    let database = Database::in_memory(MIGRATED).expect("opened");
+    let keys = keys_over(database.clone());
+    keys.create("ana", budget("5k tokens/day")).await;
+    let spending = keys.spending("ana");
+    let rename = |from: &str, to: &str| {
+        let sql = format!("ALTER TABLE {from} RENAME TO {to}");
+        database.write(|transaction| transaction.execute_batch(&sql)).expect("renamed");
+    };
+    rename("api_key_quota", "gone");
+    assert!(spending.reserve(call(Some(5))).await.is_err());
+    rename("gone", "api_key_quota");
+    assert!(spending.reserve(call(Some(5))).await.is_err(), "the store is not asked");
+    keys.clock.forward(1);
+    assert!(spending.reserve(call(Some(5))).await.is_ok());
 }
 
 #[tokio::test]

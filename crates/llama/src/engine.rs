@@ -14,7 +14,7 @@ use hob_core::{
 use hob_models::catalogue;
 use hob_models::tuned::{KeepTuned, TuneReport};
 use hob_models::{
-    CatalogueEntry, MemoryNeeds, ModelFileEngine, ModelFootprint, StoredModel, StoredProjector,
+    CatalogueEntry, DraftPlan, MemoryNeeds, ModelFileEngine, ModelFootprint, StoredModel, StoredProjector,
 };
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
@@ -69,12 +69,19 @@ impl LlamaEngine {
 
     /// The processed tokens of the loaded models, of prompts and answers.
     pub fn computed_tokens(&self) -> u64 {
-        self.cache.counted(|loaded| &loaded.computed)
+        self.cache.counted(|loaded| Some(&loaded.computed))
     }
 
     /// The tokens of answers that the loaded models did not generate one by one, because they were guessed.
     pub fn guessed_tokens(&self) -> u64 {
-        self.cache.counted(|loaded| &loaded.guessed)
+        self.cache.counted(|loaded| Some(&loaded.guessed))
+    }
+
+    /// The tokens that draft models guessed for the loaded models, and those of them that were right.
+    pub fn drafted_tokens(&self) -> (u64, u64) {
+        let guessed = self.cache.counted(|loaded| Some(&loaded.draft.as_ref()?.guessed));
+        let right = self.cache.counted(|loaded| Some(&loaded.draft.as_ref()?.right));
+        (guessed, right)
     }
 
     /// How often a model was loaded so far.
@@ -272,7 +279,16 @@ impl ModelFileEngine for LlamaEngine {
     }
 
     fn footprint(&self, stored: &StoredModel) -> Option<ModelFootprint> {
-        LoadPlan::new(stored, self.cache.options()).map(|plan| plan.footprint)
+        LoadPlan::new(&self.cache.drafted(stored), self.cache.options()).map(|plan| plan.footprint)
+    }
+
+    fn draft_plan(&self, stored: &StoredModel) -> Option<DraftPlan> {
+        let stored = self.cache.drafted(stored);
+        let plan = LoadPlan::new(&stored, self.cache.options())?;
+        Some(DraftPlan {
+            model: stored.draft.as_ref()?.id.clone(),
+            memory: plan.draft.is_some().then(|| plan.draft_bytes()),
+        })
     }
 
     fn entry_footprint(&self, entry: &CatalogueEntry) -> ModelFootprint {
@@ -285,11 +301,13 @@ impl ModelFileEngine for LlamaEngine {
     }
 
     fn device_plan(&self, stored: &StoredModel) -> Option<DevicePlan> {
-        device_plan(stored, self.cache.options())
+        device_plan(&self.cache.drafted(stored), self.cache.options())
     }
 
     async fn tune(&self, model: &str, keep: KeepTuned) -> Result<TuneReport, EngineError> {
         let stored = self.cache.find(model.strip_suffix(".gguf").unwrap_or(model)).await?;
+        // Only the model itself is measured.
+        let stored = StoredModel { draft: None, ..stored };
         tune_for_caller(stored, self.cache.options().clone(), keep).await
     }
 }

@@ -1,7 +1,7 @@
 //! A loaded model and its properties. The worker computes.
 
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use hob_core::{EngineError, ModelCapabilities};
@@ -22,7 +22,7 @@ use crate::grammar::{GrammarError, Spelling, Vocabulary};
 use crate::log;
 use crate::media::{Projector, Senses, WHOLE_PICTURE};
 use crate::offload::Offload;
-use crate::options::{FlashAttention, LlamaOptions};
+use crate::options::{DraftUse, FlashAttention, LlamaOptions};
 use crate::prefix_cache::Reuse;
 use crate::vector_context::VectorContext;
 
@@ -88,14 +88,29 @@ pub(crate) struct LoadedModel {
     pooling: LlamaPoolingType,
     /// Made to score a document for a question.
     compares_texts: bool,
-    /// Whether the next tokens of answers are guessed.
+    /// Whether the next tokens of answers that repeat earlier text are guessed.
     pub(crate) prompt_lookup: bool,
+    /// A smaller model that guesses for this one.
+    pub(crate) draft: Option<Box<DraftModel>>,
     /// Tokens that went through the model, of prompts and answers.
     pub(crate) computed: AtomicU64,
     /// Tokens of answers that were guessed.
     pub(crate) guessed: AtomicU64,
     /// The part of it on graphics cards.
     pub(crate) offload: Offload,
+}
+
+/// A draft model in memory, with its target.
+#[derive(Debug)]
+pub(crate) struct DraftModel {
+    pub(crate) loaded: LoadedModel,
+    pub(crate) when: DraftUse,
+    /// The cells of its memory; 0 when it is turned off.
+    pub(crate) cells: AtomicU32,
+    /// Tokens that it guessed.
+    pub(crate) guessed: AtomicU64,
+    /// Those of them that the target chose too.
+    pub(crate) right: AtomicU64,
 }
 
 impl LoadedModel {
@@ -152,6 +167,7 @@ impl LoadedModel {
             pooling,
             compares_texts: named_pooling.as_deref() == Ok(RANK_POOLING),
             prompt_lookup: options.prompt_lookup,
+            draft: None,
             computed: AtomicU64::new(0),
             guessed: AtomicU64::new(0),
             offload: offload.clone(),

@@ -4,17 +4,19 @@ use std::path::{Path, PathBuf};
 
 use hob_core::EngineError;
 use hob_models::tuned::file_to_load;
-use hob_models::{ModelFootprint, StoredModel};
+use hob_models::{MemoryEstimate, ModelFootprint, StoredModel};
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use parking_lot::{Mutex, MutexGuard};
 use thiserror::Error;
 
 use crate::backends::backend;
+use crate::card_eviction::beside;
 use crate::cards::{Card, have_room, is_out_of_memory, room, usable_cards};
 use crate::context_size::footprint;
+use crate::draft::{draft_options, warn_once};
 use crate::error::unusable;
-use crate::loaded_model::LoadedModel;
+use crate::loaded_model::{DraftModel, LoadedModel};
 use crate::log;
 use crate::mapped_pages;
 use crate::model_memory::MemoryParts;
@@ -33,6 +35,8 @@ pub(crate) struct LoadPlan {
     pub(crate) offload: Offload,
     /// All of its memory, on cards or not.
     pub(crate) footprint: ModelFootprint,
+    /// Where its draft model would go.
+    pub(crate) draft: Option<Box<LoadPlan>>,
 }
 
 impl LoadPlan {
@@ -41,8 +45,26 @@ impl LoadPlan {
         Self::on(usable_cards(options.gpu_layers), stored, options)
     }
 
-    /// With these graphics cards. Pure.
+    /// With these graphics cards, and beside its draft model, if there is memory for that too. Pure.
     pub(crate) fn on(cards: Vec<Card>, stored: &StoredModel, options: &LlamaOptions) -> Option<Self> {
+        let draft = stored.draft.as_deref().and_then(|draft| {
+            let options = draft_options(draft, options);
+            Self::alone(cards.clone(), draft, &options)
+        });
+        let Some(draft) = draft else { return Self::alone(cards, stored, options) };
+        let most = draft.at_most();
+        let beside_draft = beside(&cards, most.cards.iter());
+        let plan = Self::alone(beside_draft, stored, &options.beside(most.main))?;
+        let budget = options.memory_budget.saturating_add(room(&cards));
+        // What the model needs comes first.
+        match plan.footprint.memory.total().saturating_add(most.total()) > budget {
+            true => Self::alone(cards, stored, options),
+            false => Some(LoadPlan { draft: Some(Box::new(draft)), ..plan }),
+        }
+    }
+
+    /// Without its draft model.
+    fn alone(cards: Vec<Card>, stored: &StoredModel, options: &LlamaOptions) -> Option<Self> {
         let (needs, header) = (stored.needs()?, stored.header.as_deref()?);
         let with = |room: u64| {
             let of_conversations = footprint(&needs, stored.trained(), options, room);
@@ -63,7 +85,7 @@ impl LoadPlan {
             GpuLayers::Auto => sizes.all(),
             GpuLayers::Count(count) => count.min(sizes.all()),
         };
-        Some(LoadPlan { cards, wanted, sizes, offload, footprint })
+        Some(LoadPlan { cards, wanted, sizes, offload, footprint, draft: None })
     }
 
     /// Whether the cards have room for all layers that should be there.
@@ -71,13 +93,25 @@ impl LoadPlan {
         self.offload.layers >= self.wanted && have_room(&self.cards, &self.offload.shares)
     }
 
-    /// The memory that the model begins with.
+    /// The memory that the model begins with, and its draft model.
     pub(crate) fn at_start(&self) -> MemoryParts {
+        let draft = self.draft.as_ref().map(|draft| draft.at_start());
+        self.parts(&self.footprint.at_start).with(draft.unwrap_or_default())
+    }
+
+    /// The memory of the model alone with all conversations.
+    fn at_most(&self) -> MemoryParts {
+        self.parts(&self.footprint.at_most)
+    }
+
+    /// The bytes of its draft model, at most.
+    pub(crate) fn draft_bytes(&self) -> u64 {
+        self.draft.as_ref().map_or(0, |draft| draft.at_most().total())
+    }
+
+    fn parts(&self, memory: &MemoryEstimate) -> MemoryParts {
         let on_cards = self.offload.bytes();
-        MemoryParts {
-            main: self.footprint.at_start.total().saturating_sub(on_cards),
-            cards: self.offload.shares.clone(),
-        }
+        MemoryParts { main: memory.total().saturating_sub(on_cards), cards: self.offload.shares.clone() }
     }
 }
 
@@ -89,9 +123,33 @@ pub(crate) fn loading_turn(cards: &[Card]) -> Option<MutexGuard<'static, ()>> {
 }
 
 impl LoadedModel {
-    /// Loads a model, in its tuned form if there is one. Blocks.
+    /// Loads a model with its draft model, in its tuned form if there is one. Blocks.
     pub(crate) fn load(stored: &StoredModel, options: &LlamaOptions) -> Result<Self, EngineError> {
-        Self::load_file(stored, &file_to_load(&stored.path), options)
+        let file = file_to_load(&stored.path);
+        let Some(draft) = &stored.draft else { return Self::load_file(stored, &file, options) };
+        // Before the model has its memory.
+        let plan = LoadPlan::new(stored, options);
+        let mut loaded = Self::load_file(stored, &file, options)?;
+        loaded.load_draft(draft, options, plan.is_none_or(|plan| plan.draft.is_some()));
+        Ok(loaded)
+    }
+
+    /// Loads the draft model of this one, if that is possible.
+    fn load_draft(&mut self, draft: &StoredModel, options: &LlamaOptions, has_room: bool) {
+        let found = match has_room {
+            true => DraftModel::load(self, draft, options),
+            false => Err(format!(
+                "there is too little memory for '{}' beside it. Raise [engine.embedded] memory_mb, or lower context",
+                draft.id
+            )),
+        };
+        match found {
+            Ok(draft) => {
+                tracing::info!(model = %self.id, draft = %draft.loaded.id, "draft model loaded");
+                self.draft = Some(Box::new(draft));
+            }
+            Err(reason) => warn_once(&self.id, &reason),
+        }
     }
 
     /// Loads this file of a model, with the layers on graphics cards that fit there.
@@ -106,6 +164,10 @@ impl LoadedModel {
         }
         backend()?;
         let plan = LoadPlan::new(stored, options);
+        // What a draft model will have in the main memory is not for conversations.
+        let draft =
+            plan.as_ref().and_then(|plan| plan.draft.as_ref()).map_or(0, |draft| draft.at_most().main);
+        let options = &options.beside(draft);
         let mut offload = match &plan {
             Some(plan) => plan.offload.clone(),
             None => Offload::default(),

@@ -22,6 +22,7 @@ use tokio::sync::{oneshot, watch};
 use crate::cache_entry::Entry;
 use crate::card_eviction::{without, without_loading};
 use crate::cards::{Card, room, usable_cards};
+use crate::draft::with_draft;
 use crate::error::{KEY, busy, unusable};
 use crate::load_queue::{Group, LoadQueue, Pace, QueueFull, QueuePlace, seconds};
 use crate::loaded_model::LoadedModel;
@@ -221,9 +222,11 @@ impl ModelCache {
     }
 
     /// The sum of a counter of the loaded models.
-    pub(crate) fn counted(&self, counter: impl Fn(&LoadedModel) -> &AtomicU64) -> u64 {
+    pub(crate) fn counted(&self, counter: impl Fn(&LoadedModel) -> Option<&AtomicU64>) -> u64 {
         let of = |entry: &Entry| match &*entry.loading.borrow() {
-            Loading::Ready(handle) => counter(&handle.loaded).load(Ordering::Relaxed),
+            Loading::Ready(handle) => {
+                counter(&handle.loaded).map_or(0, |count| count.load(Ordering::Relaxed))
+            }
             Loading::Pending | Loading::Failed(_) => 0,
         };
         self.state.lock().entries.values().map(of).sum()
@@ -339,7 +342,18 @@ impl ModelCache {
         Ok((plan.at_start().main, self.state.lock().without_models(&cards)))
     }
 
-    /// The files of a model.
+    /// A model with its draft model. Blocks.
+    pub(crate) fn drafted(&self, stored: &StoredModel) -> StoredModel {
+        match &self.options.draft {
+            Some(_) => {
+                let models = self.directory.list().unwrap_or_default();
+                with_draft(stored.clone(), models, self.options.draft.as_ref())
+            }
+            None => stored.clone(),
+        }
+    }
+
+    /// The files of a model, and its draft model.
     pub(crate) async fn find(self: &Arc<Self>, id: &str) -> Result<StoredModel, EngineError> {
         let directory = self.directory.clone();
         let wanted = id.to_owned();
@@ -347,12 +361,13 @@ impl ModelCache {
             .await
             .map_err(|error| unusable(error.to_string()))?
             .map_err(|error| unusable(error.to_string()))?;
-        let names = models.iter().map(|model| model.id.clone()).collect();
-        find_by_name(models, &wanted).ok_or(EngineError::ModelNotFound {
+        let found = find_by_name(models.clone(), &wanted);
+        let found = found.ok_or_else(|| EngineError::ModelNotFound {
             engine: KEY.into(),
             model: wanted,
-            available: names,
-        })
+            available: models.iter().map(|model| model.id.clone()).collect(),
+        })?;
+        Ok(with_draft(found, models, self.options.draft.as_ref()))
     }
 }
 

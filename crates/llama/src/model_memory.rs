@@ -26,6 +26,18 @@ impl MemoryParts {
     pub(crate) fn total(&self) -> u64 {
         self.main.saturating_add(self.on_cards())
     }
+
+    /// The parts with those of a model that belongs to it. The layers on a card stay its own.
+    pub(crate) fn with(mut self, other: MemoryParts) -> Self {
+        self.main = self.main.saturating_add(other.main);
+        for more in other.cards {
+            match self.cards.iter_mut().find(|share| share.device == more.device) {
+                Some(share) => share.bytes = share.bytes.saturating_add(more.bytes),
+                None => self.cards.push(DeviceShare { layers: 0, ..more }),
+            }
+        }
+        self
+    }
 }
 
 impl LoadedModel {
@@ -39,17 +51,22 @@ impl LoadedModel {
         Some(needs.estimate(ContextShape { cells: cells.into(), slots, batch, kv: self.kv }))
     }
 
-    /// The parts of it, with the second context of a model that also embeds. `None` if its needs are unknown; no part of such a model
-    /// is on a card.
+    /// The parts of it, with the second context of a model that also embeds, and with its draft model. `None` if its needs are unknown;
+    /// no part of such a model is on a card.
     pub(crate) fn used_memory(&self, cells: u32) -> Option<MemoryParts> {
         let all = self.memory(cells)?.total();
         let second = if self.embeds_too.load(Ordering::Relaxed) { self.second_context() } else { None };
         let (kv_cache, compute) = second.map_or((0, 0), |second| (second.kv_cache, second.compute));
         let first = all.saturating_sub(self.offload.bytes());
-        Some(MemoryParts {
+        let own = MemoryParts {
             main: first.saturating_add(self.offload.context_beside_cards(kv_cache, compute)),
             cards: self.offload.shares_with_context(kv_cache, compute),
-        })
+        };
+        let draft = self.draft.as_ref().and_then(|draft| {
+            let cells = draft.cells.load(Ordering::Relaxed);
+            draft.loaded.used_memory(cells)
+        });
+        Some(own.with(draft.unwrap_or_default()))
     }
 
     /// The context in which a model that generates embeds.

@@ -1,6 +1,7 @@
 //! The thread of a model: loads it, serves its orders, and unloads it. Knows nothing of other models.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc as orders;
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle, ThreadId};
@@ -168,7 +169,14 @@ impl ModelThread {
         let keep_alive = self.options.keep_alive.max(Duration::from_millis(10));
         serve(&receiver, &mut worker, &mut embedder, |idle_for| self.when_idle(idle_for, keep_alive));
         worker.save_prompts();
-        tracing::info!(model = %id, "model unloaded");
+        match &loaded.draft {
+            Some(draft) => {
+                let [guessed, right] =
+                    [&draft.guessed, &draft.right].map(|count| count.load(Ordering::Relaxed));
+                tracing::info!(model = %id, guessed, right, "model unloaded, with its draft model");
+            }
+            None => tracing::info!(model = %id, "model unloaded"),
+        }
         Ok(())
     }
 

@@ -30,6 +30,8 @@ pub struct LlamaOptions {
     pub memory_budget: u64,
     /// Whether the next tokens of an answer that repeats earlier text are guessed, and read in one step.
     pub prompt_lookup: bool,
+    /// The model that guesses the next tokens of larger ones.
+    pub draft: Option<DraftOptions>,
     /// Layers on graphics cards, if there are any that the build supports.
     pub gpu_layers: GpuLayers,
     /// Another directory for libraries of backends. The first engine of a process decides.
@@ -39,6 +41,24 @@ pub struct LlamaOptions {
     pub flash_attention: FlashAttention,
     /// Where prompts are saved when a model is unloaded; `None` saves none.
     pub prefix_store: Option<PrefixStoreOptions>,
+}
+
+/// A model that guesses for larger ones with the same vocabulary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftOptions {
+    /// Its name.
+    pub model: String,
+    pub when: DraftUse,
+}
+
+/// When guesses of a draft model are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DraftUse {
+    /// While answers are faster with them, as measured.
+    #[default]
+    Faster,
+    /// In every step, faster or not.
+    Always,
 }
 
 /// How many layers of a model go to graphics cards.
@@ -90,12 +110,18 @@ impl LlamaOptions {
             keep_alive: Duration::from_secs(5 * 60),
             memory_budget: memory() / 10 * 7,
             prompt_lookup: false,
+            draft: None,
             gpu_layers: GpuLayers::Auto,
             backends: None,
             kv: KvPrecision::F16,
             flash_attention: FlashAttention::Auto,
             prefix_store: None,
         }
+    }
+
+    /// The same with so many bytes less for models.
+    pub(crate) fn beside(&self, bytes: u64) -> Self {
+        LlamaOptions { memory_budget: self.memory_budget.saturating_sub(bytes), ..self.clone() }
     }
 
     /// What the settings ask for, with the main memory.

@@ -3,37 +3,33 @@
 //! The model reads the guesses in the same step as the chosen token, which takes less time than a step for each. A guess counts
 //! only if the sampler chooses the same token, so that the answer is the same as without guesses.
 
+use crate::guess_length::{GuessLength, GuessLimits};
 use crate::prefix_cache::Token;
 
 /// The number of last tokens that must occur earlier. Two are too common in prose.
 const MATCHED: usize = 3;
 
-/// The number of guesses at first.
-const FIRST: usize = 4;
-
 /// The most guesses. More would hardly be faster: the time of a step grows with its tokens.
 pub(crate) const MAX_GUESSES: usize = 16;
 
-/// The number of tokens without guesses after wrong ones.
-const PAUSE: usize = 64;
+const LIMITS: GuessLimits = GuessLimits { first: 4, most: MAX_GUESSES, pause: 64 };
 
 /// Guesses for one answer. Adapts to how often they are right.
 #[derive(Debug)]
 pub(crate) struct PromptLookup {
-    length: usize,
-    /// Tokens until the next attempt.
-    pause: usize,
+    /// Learns from how many of them are right.
+    pub(crate) length: GuessLength,
 }
 
 impl PromptLookup {
     pub(crate) fn new() -> Self {
-        PromptLookup { length: FIRST, pause: 0 }
+        PromptLookup { length: GuessLength::new(LIMITS) }
     }
 
     /// Up to `room` tokens that followed the last occurrence of the end of the text: the tokens that were read, and the next one.
     pub(crate) fn guess<'a>(&mut self, read: &'a [Token], next: Token, room: usize) -> &'a [Token] {
-        if self.pause > 0 {
-            self.pause -= 1;
+        let length = self.length.next();
+        if length == 0 {
             return &[];
         }
         let [earlier @ .., a, b] = read else { return &[] };
@@ -42,23 +38,7 @@ impl PromptLookup {
         let wanted: [Token; MATCHED] = [*a, *b, next];
         let Some(at) = searched.windows(MATCHED).rposition(|tokens| tokens == wanted) else { return &[] };
         let followed = &read[at + MATCHED..];
-        &followed[..followed.len().min(self.length).min(room)]
-    }
-
-    /// Learns how many of the guesses were right.
-    pub(crate) fn judge(&mut self, guessed: usize, right: usize) {
-        if guessed == 0 {
-            return;
-        }
-        if right == guessed {
-            self.length = (self.length * 2).min(MAX_GUESSES);
-        } else if right * 2 < guessed {
-            // A step with a few more tokens takes up to twice as long, so that less than half of them is not worth it.
-            self.length /= 2;
-            if self.length < 2 {
-                *self = PromptLookup { length: 2, pause: PAUSE };
-            }
-        }
+        &followed[..followed.len().min(length).min(room)]
     }
 }
 
@@ -95,19 +75,19 @@ mod tests {
         let mut lengths = Vec::new();
         for _ in 0..4 {
             let guessed = lookup.guess(&read, 2, 100).len();
-            lookup.judge(guessed, guessed);
+            lookup.length.judge(guessed, guessed);
             lengths.push(guessed);
         }
         assert_eq!(lengths, [4, 8, 16, 16]);
         lengths.clear();
         for _ in 0..5 {
             let guessed = lookup.guess(&read, 2, 100).len();
-            lookup.judge(guessed, 0);
+            lookup.length.judge(guessed, 0);
             lengths.push(guessed);
         }
         assert_eq!(lengths, [16, 8, 4, 2, 0]);
         // Later it tries again.
-        for _ in 1..PAUSE {
+        for _ in 1..LIMITS.pause {
             assert!(lookup.guess(&read, 2, 100).is_empty());
         }
         assert_eq!(lookup.guess(&read, 2, 100), [3, 4]);

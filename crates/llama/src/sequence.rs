@@ -12,8 +12,10 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::chat::AnswerFormat;
 use crate::constraint::{Constraint, ToolUse};
+use crate::draft::{DRAFT_LIMITS, DraftTrust};
 use crate::error::interrupted;
 use crate::grammar::Grammar;
+use crate::guess_length::GuessLength;
 use crate::job::{Job, Output};
 use crate::loaded_model::LoadedModel;
 use crate::logprobs::{self, TokenProbabilities};
@@ -100,6 +102,11 @@ pub(crate) struct Sequence {
     thought: u64,
     longest: usize,
     lookup: PromptLookup,
+    /// The guesses of a draft model.
+    drafts: GuessLength,
+    trust: DraftTrust,
+    /// The probabilities of the guesses of the next step; none if they are not of a draft model.
+    drafted: Vec<f32>,
 }
 
 impl Sequence {
@@ -153,6 +160,9 @@ impl Sequence {
                 thought: 0,
                 longest: job.longest,
                 lookup: PromptLookup::new(),
+                drafts: GuessLength::new(DRAFT_LIMITS),
+                trust: DraftTrust::default(),
+                drafted: Vec::new(),
             }
         };
         (0..).zip(slots).map(build).collect()
@@ -236,8 +246,7 @@ impl Sequence {
 
     /// Guesses up to `most` tokens after the next one. `read` are the tokens that were read.
     pub(crate) fn guess(&mut self, read: &[i32], most: usize) {
-        // The last token of an answer is not read.
-        let room = self.longest.saturating_sub(self.written + 1).min(most);
+        let room = self.room_for_guesses(most);
         if let Stage::Writing(tokens) = &mut self.stage
             && let [next] = tokens[..]
         {
@@ -245,6 +254,43 @@ impl Sequence {
             // A picture is not a guess.
             let end = guesses.iter().position(|token| is_stand_in(*token)).unwrap_or(guesses.len());
             tokens.extend_from_slice(&guesses[..end]);
+        }
+    }
+
+    /// How many of these guesses the answer has room for. Its last token is not read.
+    fn room_for_guesses(&self, most: usize) -> usize {
+        self.longest.saturating_sub(self.written + 1).min(most)
+    }
+
+    /// The tokens of the answer so far.
+    pub(crate) fn written(&self) -> usize {
+        self.written
+    }
+
+    /// How often the guesses of a draft model were right.
+    pub(crate) fn trust(&self) -> DraftTrust {
+        self.trust
+    }
+
+    /// The token that is read next, and the number of guesses that a draft model should make after it, up to `most`. `None` while other
+    /// guesses are read, or if drafts were wrong.
+    pub(crate) fn wants_draft(&mut self, most: usize) -> Option<(i32, usize)> {
+        let room = self.room_for_guesses(most);
+        let Stage::Writing(tokens) = &self.stage else { return None };
+        // Its text may have ended it.
+        if self.outcome.is_some() {
+            return None;
+        }
+        let [next] = tokens[..] else { return None };
+        let wanted = self.drafts.next().min(room);
+        (wanted > 0).then_some((next, wanted))
+    }
+
+    /// Takes the guesses of a draft model for the tokens after the next one.
+    pub(crate) fn take_draft(&mut self, guesses: &[i32], probabilities: Vec<f32>) {
+        if let Stage::Writing(tokens) = &mut self.stage {
+            tokens.extend_from_slice(guesses);
+            self.drafted = probabilities;
         }
     }
 
@@ -261,9 +307,14 @@ impl Sequence {
         self.outcome.is_none() && matches!(&self.stage, Stage::Writing(tokens) if tokens[..] == [guess])
     }
 
-    /// Learns how many of the guesses were right.
-    pub(crate) fn judge_guesses(&mut self, guessed: usize, right: usize) {
-        self.lookup.judge(guessed, right);
+    /// Learns how many of the guesses were right. Says whether they were those of a draft model.
+    pub(crate) fn judge_guesses(&mut self, guessed: usize, right: usize) -> bool {
+        let probabilities = std::mem::take(&mut self.drafted);
+        self.trust.learn(&probabilities, right);
+        let is_drafted = !probabilities.is_empty();
+        let length = if is_drafted { &mut self.drafts } else { &mut self.lookup.length };
+        length.judge(guessed, right);
+        is_drafted
     }
 
     /// Takes the scores after this position of the prompt: those of the token that follows there.

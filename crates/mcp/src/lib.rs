@@ -1,6 +1,7 @@
 //! The Model Context Protocol, client and server: [`McpServers`] offers the tools of MCP servers as [`hob_core::Tool`],
 //! [`serve_stdio`] serves Hob's tools to MCP clients. Knows nothing of agents, nor of which caller may use which tool.
 
+mod configured_servers;
 mod connection;
 mod content;
 mod error;
@@ -10,19 +11,18 @@ mod names;
 mod options;
 mod pins;
 mod process;
-mod server;
-mod servers;
+mod serve;
 mod status;
 mod supervisor;
 mod tool;
 mod tool_list;
 mod transport_guard;
 
+pub use configured_servers::McpServers;
 pub use error::McpError;
 pub use options::{McpServerOptions, McpTransport};
 pub use pins::{ToolChange, ToolPins, WithheldTool};
-pub use server::{McpServeError, serve, serve_stdio};
-pub use servers::McpServers;
+pub use serve::{McpServeError, serve, serve_stdio};
 pub use status::{McpServerStatus, McpState};
 
 /// The longest message that is read.

@@ -30,8 +30,8 @@ pub mod store;
 pub mod tokens;
 pub mod tools;
 mod types;
-mod vector_codes;
 mod vector_quantization;
+mod vector_signs;
 mod word_plan;
 mod word_query;
 

@@ -45,6 +45,8 @@ pub struct StoredModel {
     pub files: Vec<PathBuf>,
     /// Reads pictures or sound for the model.
     pub projector: Option<StoredProjector>,
+    /// Guesses the next tokens for the model. The engine that loads it chooses it; the directory knows of none.
+    pub draft: Option<Arc<StoredModel>>,
     /// Bytes of all files, with the projector.
     pub size: u64,
     /// Counted over all files.
@@ -218,6 +220,7 @@ impl ModelDirectory {
             path: PathBuf::new(),
             files: Vec::new(),
             projector: None,
+            draft: None,
             size: 0,
             parameters: 0,
             header: None,

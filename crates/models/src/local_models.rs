@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use hob_core::{ComputeUnits, DevicePlan, Engine, EngineError};
 use tokio::task::spawn_blocking;
 
-use crate::built_in::{BuiltInModel, built_in_models};
+use crate::available_models::{BuiltInModel, built_in_models};
 use crate::catalogue::{CatalogueEntry, EMBEDDING, STARTER};
 use crate::directory::StoredModel;
 use crate::fit::{MachineRoom, ModelFootprint};
@@ -34,8 +34,19 @@ pub trait ModelFileEngine: Engine {
     /// The layers of a model that would go to graphics cards now. `None` if its header cannot be read. Blocks for a moment.
     fn device_plan(&self, model: &StoredModel) -> Option<DevicePlan>;
 
+    /// The draft model that a model would have. `None` if the settings name none that it can have. Blocks for a moment.
+    fn draft_plan(&self, model: &StoredModel) -> Option<DraftPlan>;
+
     /// Measures the tuned form of a model. If it is kept, it is used when the model is loaded next. Dropping the future cancels it.
     async fn tune(&self, model: &str, keep: KeepTuned) -> Result<TuneReport, EngineError>;
+}
+
+/// The draft model that guesses for another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DraftPlan {
+    pub model: String,
+    /// Bytes at most; `None` if there is not enough memory for it beside the other one.
+    pub memory: Option<u64>,
 }
 
 /// Whether Hob downloads a model of its own when it is first needed.
@@ -107,6 +118,12 @@ impl LocalModels {
     /// The same for a model of the catalogue. The first call blocks for a moment with a graphics card.
     pub fn entry_footprint(&self, entry: &CatalogueEntry) -> Option<ModelFootprint> {
         Some(self.engine.as_ref()?.entry_footprint(entry))
+    }
+
+    /// The draft model that a model would have; `None` without one, or without an engine.
+    pub async fn draft_plan(&self, model: &StoredModel) -> Option<DraftPlan> {
+        let model = model.clone();
+        self.ask_engine(move |engine| engine.draft_plan(&model)).await?
     }
 
     /// What this machine has for models; `None` without an engine. Measures for some tenths of a second.

@@ -1,6 +1,6 @@
 //! Shared by all network clients and the server: the HTTP client and its options, bodies with a limit, `Retry-After`, TLS, local and public addresses,
-//! the names of this machine, the announcement of its server, the trace context, which of several hosts got a request, the sockets of
-//! Hob's own HTTP client and of its server.
+//! the names of this machine, the announcement of its server, the trace context, which of several hosts got a request, whether an address is
+//! free, the sockets of Hob's own HTTP client and of its server.
 //! Knows nothing of engines, pages or channels, and sends no HTTP request.
 
 mod announce;
@@ -12,6 +12,7 @@ mod http_client;
 mod interfaces;
 mod local_address;
 mod machine_name;
+mod port_check;
 mod response_body;
 mod retry_after;
 mod server_tls;
@@ -33,6 +34,7 @@ pub use local_address::{
     BindAddress, is_loopback, is_on_this_machine, is_own_address, stays_on_this_machine,
 };
 pub use machine_name::{local_name, machine_name, machine_names};
+pub use port_check::{check_address, check_port};
 pub use response_body::response_body;
 pub use retry_after::{retry_after, whole_seconds};
 pub use server_tls::{CertificateChange, CertificateError, CertificateFiles, ServerCertificate, TlsSocket};

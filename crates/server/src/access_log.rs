@@ -17,8 +17,8 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::keep_until_sent::keep_until_sent;
 use crate::request_id::RequestId;
-use crate::until_sent::keep_until_sent;
 
 /// Lines that wait for the thread that writes them.
 const QUEUE: usize = 4_096;

@@ -32,7 +32,7 @@ use crate::connection::{ClientSocket, ConnectionState, LastBody};
 use crate::error::{ApiError, ErrorFormat};
 use crate::limits::log_limit::LogLimit;
 use crate::limits::peer_share::{ConnectionShare, ConnectionShares};
-use crate::pages::relay::ChangeRelay;
+use crate::pages::change_relay::ChangeRelay;
 use crate::pipeline::Pipeline;
 use crate::poll_gate::PollGate;
 use crate::reload::{ConnectionTimeouts, ServerControl};

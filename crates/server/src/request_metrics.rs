@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use hob_telemetry::metrics::Histogram;
 
-use crate::until_sent::keep_until_sent;
+use crate::keep_until_sent::keep_until_sent;
 
 /// The route of requests that match no pattern.
 const OTHER: &str = "other";

@@ -7,7 +7,6 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use axum::Router;
 use axum::extract::Request;
 use axum::response::IntoResponse;
-use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use hob_config::ServerConfig;
 
 use crate::access_log::AccessLogWriter;
@@ -27,12 +26,13 @@ use crate::reload::AccessRules;
 use crate::request_metrics::RequestMetrics;
 use crate::responses::{self, BackgroundRuns, conversations};
 use crate::route_access::RouteAccess;
+use crate::route_methods::{RouteMethods, delete, get, patch, post, put};
 use crate::route_suggestions::RouteSuggestions;
 use crate::shutdown::ServerStop;
 use crate::state::{ServerParts, ServerState};
 
 /// Every path with who may use it, and its handlers.
-fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> {
+fn routes() -> Vec<(&'static str, RouteAccess, RouteMethods)> {
     use RouteAccess::{Ask, Memory, Open, Own, Owner};
     vec![
         ("/v1/chat/completions", Ask, post(chat::create)),
@@ -49,7 +49,7 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/tokenize", Ask, post(tokenize::split)),
         ("/detokenize", Ask, post(tokenize::join)),
         ("/v1/responses", Own, post(responses::create::create)),
-        ("/v1/responses/input_tokens", Own, post(responses::create::count_input_tokens)),
+        ("/v1/responses/input_tokens", Own, post(responses::input_tokens::count_input_tokens)),
         ("/v1/responses/{id}", Own, get(responses::stored::show).delete(responses::stored::delete)),
         ("/v1/responses/{id}/cancel", Own, post(responses::stored::cancel)),
         ("/v1/responses/{id}/input_items", Own, get(responses::stored::input_items)),
@@ -71,7 +71,7 @@ fn routes() -> Vec<(&'static str, RouteAccess, MethodRouter<Arc<ServerState>>)> 
         ("/v1/model-files/downloads", Owner, get(model_files::downloads)),
         ("/v1/engines/embedded", Owner, get(embedded_engine::show).post(embedded_engine::choose)),
         ("/v1/messages", Ask, post(messages::create)),
-        ("/v1/messages/count_tokens", Ask, post(messages::count_tokens)),
+        ("/v1/messages/count_tokens", Ask, post(anthropic::count_tokens::count_tokens)),
         ("/v1/events", Owner, get(events::watch)),
         ("/v1/channels", Owner, get(channels::list)),
         ("/v1/channels/send", Owner, post(channels::send)),
@@ -159,7 +159,7 @@ pub(crate) fn router(
     let router = routes
         .into_iter()
         .fold(Router::new(), |router, (pattern, access, methods)| {
-            router.route(pattern, access.guarding(methods))
+            router.route(pattern, access.guarding(methods.into_router()))
         })
         .fallback(move |request: Request| {
             let path = request.uri().path();

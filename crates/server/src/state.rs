@@ -19,9 +19,9 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::blocking_pool::BlockingPool;
-use crate::limits::body::BodyReader;
 use crate::limits::concurrency_limit::ConcurrencyLimit;
 use crate::limits::live_streams::LiveStreams;
+use crate::limits::read_body::BodyReader;
 use crate::model_downloads::ModelDownloads;
 use crate::pages::changes::{Audience, Changes, Topic};
 use crate::readiness::Readiness;

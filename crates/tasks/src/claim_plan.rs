@@ -200,6 +200,11 @@ mod tests {
     }
 
     #[test]
+    fn causes_are_stored_as_the_words_of_existing_databases() {
+        assert_eq!(RunCause::ALL.map(RunCause::as_str), ["schedule", "manual"]);
+    }
+
+    #[test]
     fn a_little_late_is_not_missed() {
         let advance = Advance { settled: after(660), next_run: Some(after(1200)) };
         let plan = plan_claim(&task(Missed::Skip), None, after(660), GRACE);
@@ -237,5 +242,32 @@ mod tests {
         assert_eq!(next(after(600), after(700)), Ok(Some(after(1800))));
         assert_eq!(next(after(1900), after(1700)), Ok(Some(after(2400))), "a little ahead is settled");
         assert_eq!(next(after(9_000_000), after(500)), Ok(Some(after(600))));
+    }
+
+    #[test]
+    fn a_slot_is_found_behind_as_many_runs_as_are_stored() {
+        let task = task(Missed::Once);
+        let last_run = after(600 * i64::try_from(MAX_RUNS).unwrap());
+        let next = next_slot(&task, after(0), after(0), |slot| Ok::<_, ()>(slot <= last_run));
+        assert_eq!(next, Ok(Some(last_run + SignedDuration::from_secs(600))));
+    }
+
+    #[test]
+    fn a_clock_may_be_ahead_by_five_minutes() {
+        assert!(!is_carried_ahead(after(300), after(0)));
+        assert!(is_carried_ahead(after(301), after(0)));
+        for (created, corrected) in [(300, 300), (301, 0)] {
+            let mut task = Task { created_at: after(created), ..task(Missed::Once) };
+            correct_creation(&mut task, after(0));
+            assert_eq!(task.created_at, after(corrected));
+        }
+    }
+
+    #[test]
+    fn no_retry_is_later_than_the_longest_wait() {
+        let result =
+            RunResult { outcome: RunOutcome::Failed, result: None, error: None, retry: RetryPolicy::IfLeft };
+        let last = retry_at(&result, RunCause::Schedule, 20, 20, after(0));
+        assert_eq!((last, latest_retry(after(0))), (Some(after(3600)), after(3600)));
     }
 }

@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock_check::ClockCheck;
+use crate::fair_slots::{FairClaim, RunningKeys, TaskKey};
 use crate::live_runs::LiveRuns;
 use crate::manual_runs::{ManualRun, ManualRuns};
 use crate::runner::{Runner, TaskRunOptions};
-use crate::running_keys::{FairClaim, RunningKeys, TaskKey};
 use crate::service::TaskService;
 use crate::store::{Claimant, Claimed, Recalculated};
 use crate::task::TaskRun;

@@ -61,7 +61,7 @@ pub use free_port::free_port;
 pub use gateway::{Gateway, GatewayScript};
 pub use imap_server::{ImapFault, ImapScript, ImapServer, MAIL_PASSWORD, MAIL_USER};
 #[cfg(unix)]
-pub use lasting_models::link_test_model;
+pub use lasting_models::link_model;
 pub use llama_server::{LlamaServer, part};
 pub use member_grant::member_grant;
 #[cfg(unix)]

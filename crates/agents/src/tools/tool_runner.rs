@@ -293,12 +293,24 @@ mod tests {
     use super::*;
 
     /// Does nothing.
-    struct Idle(ToolSpec);
+    struct Idle {
+        spec: ToolSpec,
+        alias_of: Option<&'static str>,
+        asks_engine: bool,
+    }
 
     #[async_trait]
     impl Tool for Idle {
         fn spec(&self) -> &ToolSpec {
-            &self.0
+            &self.spec
+        }
+
+        fn alias_of(&self) -> Option<&str> {
+            self.alias_of
+        }
+
+        fn asks_engine(&self) -> bool {
+            self.asks_engine
         }
 
         async fn call(&self, _arguments: Value) -> Result<String, ToolError> {
@@ -306,14 +318,23 @@ mod tests {
         }
     }
 
-    /// What a client gets when it connects: a tool that reads untrusted text, and one that sends something.
-    fn connection() -> PermittedTools {
-        let spec = |name: &str| ToolSpec::new(name, "It acts.", Reach::Act, json!({ "type": "object" }));
-        let reader = ToolSpec { untrusted_output: true, ..spec("memory_search") };
-        let sender = ToolSpec { effect: Effect::Sends, ..spec("channel_send") };
-        let tools = [reader, sender].map(|spec| Arc::new(Idle(spec)) as Arc<dyn Tool>);
+    fn tool(name: &str) -> Idle {
+        let spec = ToolSpec::new(name, "It acts. Nothing else.", Reach::Act, json!({ "type": "object" }));
+        Idle { spec, alias_of: None, asks_engine: false }
+    }
+
+    fn tools_of_run(tools: impl IntoIterator<Item = Idle>) -> PermittedTools {
+        let tools = tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>);
         let tools = ToolSet::new(tools).unwrap();
         tools.for_run(Permit::up_to(Reach::Act), RunEvents::without_subscribers()).unwrap()
+    }
+
+    /// What a client gets when it connects: a tool that reads untrusted text, and one that sends something.
+    fn connection() -> PermittedTools {
+        let (mut reader, mut sender) = (tool("memory_search"), tool("channel_send"));
+        reader.spec.untrusted_output = true;
+        sender.spec.effect = Effect::Sends;
+        tools_of_run([reader, sender])
     }
 
     async fn call(tools: &PermittedTools, name: &str) -> Result<String, String> {
@@ -345,5 +366,34 @@ mod tests {
             assert_eq!(call(&tools, "memory_search").await, Ok("done".to_owned()));
             assert!(!tools.stopped());
         }
+    }
+
+    #[test]
+    fn of_two_names_for_one_tool_the_model_gets_one() {
+        let alias = || Idle { alias_of: Some("memory_search"), ..tool("retrieval") };
+        let offered = |tools: PermittedTools| -> Vec<String> {
+            tools.definitions().into_iter().map(|definition| definition.name).collect()
+        };
+        assert_eq!(offered(tools_of_run([tool("memory_search"), alias()])), ["memory_search"]);
+        assert_eq!(offered(tools_of_run([alias(), tool("clock")])), ["retrieval", "clock"]);
+    }
+
+    #[test]
+    fn other_programs_get_whole_descriptions() {
+        let described = |tools: PermittedTools| tools.definitions().remove(0).description;
+        assert_eq!(described(tools_of_run([tool("clock")])).as_deref(), Some("It acts."));
+        let whole = tools_of_run([tool("clock")]).with_full_definitions();
+        assert_eq!(described(whole).as_deref(), Some("It acts. Nothing else."));
+    }
+
+    #[tokio::test]
+    async fn the_calls_of_an_engine_are_limited_as_set() {
+        let tools = || tools_of_run([Idle { asks_engine: true, ..tool("llm") }]);
+        let limited = tools().with_max_engine_calls(1);
+        assert_eq!(call(&limited, "llm").await, Ok("done".to_owned()));
+        let refusal = "llm was called 1 times, the limit of one run; use what you have";
+        assert_eq!(call(&limited, "llm").await, Err(refusal.to_owned()));
+        let usual = tools();
+        assert!(call(&usual, "llm").await.is_ok() && call(&usual, "llm").await.is_ok());
     }
 }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use hob_core::{Agent, GenerateRequest, ReplyMode};
+use hob_core::model::{AGENT_MODEL, DEFAULT_MODEL};
+use hob_core::{Agent, AgentPreference, AskError, GenerateRequest, ModelReason, ReplyMode};
+
+use super::AskService;
 
 /// Which agent the caller requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +52,63 @@ pub fn answer_path<A>(
         }
         (AgentSelection::Configured(_) | AgentSelection::None, _) => AnswerPath::Engine,
     }
+}
+
+impl AskService {
+    /// Whether a model is a name for the configured agent.
+    async fn wants_agent(&self, model: &str) -> bool {
+        self.meant_by(model) == AGENT_MODEL && !self.is_listed(AGENT_MODEL).await
+    }
+
+    /// Whether an agent is to answer.
+    pub async fn is_for_agent(
+        &self,
+        request: &GenerateRequest,
+        mode: ReplyMode,
+        wish: &AgentPreference,
+    ) -> bool {
+        let configured = self.agent.as_deref().map(Agent::name);
+        let selection = match wish {
+            AgentPreference::Named(name) => AgentSelection::Named(name.as_str()),
+            AgentPreference::None => AgentSelection::None,
+            AgentPreference::Configured => match configured {
+                Some(agent) if self.wants_agent(&request.model).await => AgentSelection::Named(agent),
+                configured => AgentSelection::Configured(configured),
+            },
+        };
+        answer_path(request, mode, selection) != AnswerPath::Engine
+    }
+
+    /// Which agent is to answer. A request for the model [`AGENT_MODEL`], or for an alias of it, becomes one for the default model;
+    /// the alias is the reason.
+    pub(super) async fn wish(
+        &self,
+        request: &mut GenerateRequest,
+        wish: &AgentPreference,
+    ) -> Result<(AgentSelection<Arc<dyn Agent>>, Option<ModelReason>), AskError> {
+        let wants_agent = self.wants_agent(&request.model).await;
+        let mut alias = None;
+        if wants_agent {
+            alias = self.aliases.apply(&mut request.model);
+            request.model = DEFAULT_MODEL.to_owned();
+        }
+        let selection = match wish {
+            AgentPreference::Configured if wants_agent => {
+                AgentSelection::Named(self.agent.clone().ok_or(AskError::NoAgent)?)
+            }
+            AgentPreference::Configured => AgentSelection::Configured(self.agent.clone()),
+            AgentPreference::None => AgentSelection::None,
+            AgentPreference::Named(name) => {
+                let agent = hob_agents::agent(name).ok_or_else(|| unknown_agent(name))?;
+                AgentSelection::Named(agent)
+            }
+        };
+        Ok((selection, alias))
+    }
+}
+
+fn unknown_agent(name: &str) -> AskError {
+    AskError::UnknownAgent { name: name.to_owned(), known: hob_agents::AGENTS.map(str::to_owned).to_vec() }
 }
 
 #[cfg(test)]

@@ -4,17 +4,17 @@
 mod agent_or_engine;
 mod answer;
 mod answer_route;
+pub(crate) mod attached_files;
 #[cfg(test)]
 mod caller_policy_tests;
 mod complete_text;
 mod count_tokens;
-pub(crate) mod documents;
 mod embed;
 mod first_calls;
 pub(crate) mod key_admission;
+mod load_model;
 mod media;
 mod memory_context;
-mod model_memory;
 mod rerank;
 mod resolve_model;
 mod run_context;
@@ -41,7 +41,7 @@ pub use answer::AnswerStream;
 pub use count_tokens::TokenCount;
 pub use media::MediaAnswered;
 
-use crate::ask::documents::DocumentReader;
+use crate::ask::attached_files::DocumentReader;
 use crate::service_slot::ChannelSlot;
 use hob_engines::fallback::Fallback;
 use hob_engines::pool::EnginePool;

@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use hob_agents::request_taint::{is_tainted, owner_words};
 use hob_agents::{AgentStream, delta_channel};
-use hob_core::model::{AGENT_MODEL, DEFAULT_MODEL};
 use hob_core::{
-    Agent, AgentContext, AgentPreference, AskError, Caller, Engine, GenerateRequest, GenerationStream,
-    KeyGrant, ModelReason, Permit, ReplyMode, RequestSource, RunEvents, TextSink, ToolRunner, random_id,
+    Agent, AgentContext, AskError, Caller, Engine, GenerateRequest, GenerationStream, KeyGrant, Permit,
+    RequestSource, RunEvents, TextSink, ToolRunner, random_id,
 };
 use hob_telemetry::trace::TracedTools;
 use hob_telemetry::{CallDetails, RecordContext, RecordedEngine, charging};
 
 use super::{AskService, LLM_TOOL};
-use crate::ask::agent_or_engine::{AgentSelection, AnswerPath, answer_path};
 use crate::ask::answer_route::AnswerRoute;
 
 /// The request and its caller.
@@ -122,61 +120,6 @@ impl AskService {
     pub(super) fn events(&self, caller: &Caller) -> RunEvents {
         RunEvents::new(self.bus.clone(), Arc::clone(&caller.run))
     }
-
-    /// Whether a model is a name for the configured agent.
-    async fn wants_agent(&self, model: &str) -> bool {
-        self.meant_by(model) == AGENT_MODEL && !self.is_listed(AGENT_MODEL).await
-    }
-
-    /// Whether an agent is to answer.
-    pub async fn is_for_agent(
-        &self,
-        request: &GenerateRequest,
-        mode: ReplyMode,
-        wish: &AgentPreference,
-    ) -> bool {
-        let configured = self.agent.as_deref().map(Agent::name);
-        let selection = match wish {
-            AgentPreference::Named(name) => AgentSelection::Named(name.as_str()),
-            AgentPreference::None => AgentSelection::None,
-            AgentPreference::Configured => match configured {
-                Some(agent) if self.wants_agent(&request.model).await => AgentSelection::Named(agent),
-                configured => AgentSelection::Configured(configured),
-            },
-        };
-        answer_path(request, mode, selection) != AnswerPath::Engine
-    }
-
-    /// Which agent is to answer. A request for the model [`AGENT_MODEL`], or for an alias of it, becomes one for the default model;
-    /// the alias is the reason.
-    pub(super) async fn wish(
-        &self,
-        request: &mut GenerateRequest,
-        wish: &AgentPreference,
-    ) -> Result<(AgentSelection<Arc<dyn Agent>>, Option<ModelReason>), AskError> {
-        let wants_agent = self.wants_agent(&request.model).await;
-        let mut alias = None;
-        if wants_agent {
-            alias = self.aliases.apply(&mut request.model);
-            request.model = DEFAULT_MODEL.to_owned();
-        }
-        let selection = match wish {
-            AgentPreference::Configured if wants_agent => {
-                AgentSelection::Named(self.agent.clone().ok_or(AskError::NoAgent)?)
-            }
-            AgentPreference::Configured => AgentSelection::Configured(self.agent.clone()),
-            AgentPreference::None => AgentSelection::None,
-            AgentPreference::Named(name) => {
-                let agent = hob_agents::agent(name).ok_or_else(|| unknown_agent(name))?;
-                AgentSelection::Named(agent)
-            }
-        };
-        Ok((selection, alias))
-    }
-}
-
-fn unknown_agent(name: &str) -> AskError {
-    AskError::UnknownAgent { name: name.to_owned(), known: hob_agents::AGENTS.map(str::to_owned).to_vec() }
 }
 
 #[cfg(test)]
@@ -194,7 +137,7 @@ mod tests {
 
     use super::*;
     use crate::ask::AskServiceParts;
-    use crate::ask::documents::DocumentReader;
+    use crate::ask::attached_files::DocumentReader;
 
     fn owner() -> Caller {
         Caller::trusted(RequestSource::Server, "run-1")

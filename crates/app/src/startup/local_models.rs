@@ -10,7 +10,9 @@ use hob_config::Config;
 #[cfg(feature = "embedded")]
 use hob_config::{FlashAttentionSetting, KvCacheSetting};
 #[cfg(feature = "embedded")]
-use hob_llama::{FlashAttention, GpuLayers, LlamaEngine, LlamaOptions, PrefixStoreOptions};
+use hob_llama::{
+    DraftOptions, DraftUse, FlashAttention, GpuLayers, LlamaEngine, LlamaOptions, PrefixStoreOptions,
+};
 #[cfg(feature = "embedded")]
 use hob_models::KvPrecision;
 use hob_models::{LocalModels, ModelService, PullOptions};
@@ -53,6 +55,8 @@ fn engine_options(config: &Config, directory: &Path) -> LlamaOptions {
     options.queue = settings.queue;
     options.keep_alive = settings.keep_alive;
     options.prompt_lookup = settings.prompt_lookup;
+    let draft = settings.draft_model.clone();
+    options.draft = draft.map(|model| DraftOptions { model, when: DraftUse::Faster });
     if settings.threads > 0 {
         options.threads = settings.threads;
     }

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::authentication::is_authenticated;
 use super::thread::{CHANNEL, MailThread};
-use crate::file::{ChannelFile, MAX_FILE_BYTES, MAX_FILES};
 use crate::message_queue::{FORWARDED, SUBJECT};
+use crate::received_file::{ChannelFile, MAX_FILE_BYTES, MAX_FILES};
 use crate::types::ChannelMessage;
 
 /// Whose messages are answered.

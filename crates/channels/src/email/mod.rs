@@ -4,7 +4,7 @@ mod authentication;
 mod incoming;
 mod listener;
 mod sender;
-mod senders;
+mod sender_rules;
 mod thread;
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use incoming::SenderRules;
 use listener::EmailListener;
 use sender::EmailSender;
 
-pub use senders::rules_with_email;
+pub use sender_rules::rules_with_email;
 pub use thread::{CHANNEL, is_ours};
 
 /// Some routers forget a connection on which nothing is said for ten minutes.

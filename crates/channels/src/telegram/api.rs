@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 use url::Url;
 
-use crate::file::MAX_FILE_BYTES;
+use crate::received_file::MAX_FILE_BYTES;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 

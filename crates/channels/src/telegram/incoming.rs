@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::api::TelegramBot;
 use super::target::{CHANNEL, TelegramChat};
-use crate::file::ChannelFile;
 use crate::message_queue::FORWARDED;
+use crate::received_file::ChannelFile;
 use crate::types::ChannelMessage;
 
 /// The largest picture that is downloaded. Telegram sends each in several sizes.

@@ -19,8 +19,8 @@ use super::api::{TelegramApi, TelegramError};
 use super::outgoing_body::{edit_body, message_body};
 use super::split::{MAX_UNITS, split};
 use super::target::TelegramChat;
-use crate::file::ChannelFile;
 use crate::live_reply::LiveReply;
+use crate::received_file::ChannelFile;
 
 /// How often the sign is sent. Telegram shows it for five seconds.
 const TYPING_EVERY: Duration = Duration::from_secs(4);

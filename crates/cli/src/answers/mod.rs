@@ -5,6 +5,7 @@ mod complete_stream;
 mod events;
 mod in_process;
 mod lists;
+mod picture_advice;
 mod provider;
 mod question;
 pub mod question_files;
@@ -14,11 +15,11 @@ mod task_run;
 
 pub use events::{
     AnswerEvent, AnswerEvents, AnswerFailure, AnswerHead, UsedPassage, WholeAnswer, explain_overflow,
-    explain_pictures,
 };
 #[cfg(feature = "server")]
 pub use in_process::{answer, check_model, default_model, models};
 pub use lists::ToolTable;
+pub use picture_advice::explain_pictures;
 pub use provider::AnswerProvider;
 pub use question::{AskMessage, AskQuestion, AskRole, AskingCommand};
 pub use server_link::{FoundServer, ServerLink, find_server};

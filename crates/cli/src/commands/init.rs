@@ -12,12 +12,12 @@ use crate::args::InitArgs;
 use crate::commands::{audit, block_on};
 use crate::engine_advice;
 use crate::engine_status::{EngineState, EngineStatus, check_engines};
-use crate::local_models;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::style::{GOOD, STRONG};
 use crate::output::table::print_facts;
 use crate::settings;
+use crate::starter_model;
 
 pub fn run(args: &InitArgs) -> Result<ExitCode> {
     let path = Environment::from_process().config_file()?;
@@ -146,7 +146,7 @@ fn next_steps(engine: EngineName, found: &[EngineStatus]) -> Vec<String> {
             )),
             None if found.iter().any(is_inside) => steps.push(format!(
                 "No installation is needed: the first question downloads a small model ({}) that Hob runs itself.",
-                local_models::starter_size()
+                starter_model::starter_size()
             )),
             None => steps.push("No engine is running yet.".to_owned()),
         }

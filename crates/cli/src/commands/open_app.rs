@@ -15,19 +15,19 @@ use crate::answers::{AnswerProvider, FoundServer, ServerInfo, ServerLink, find_s
 use crate::args::{AnsweringArgs, NetworkAccess};
 use crate::commands::{block_on, memory};
 use crate::engine_advice;
-use crate::local_models;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::own_address::with_engine_at_own_address;
 use crate::settings;
 use crate::signals::{ServerSignal, Signals, StopSignal};
+use crate::starter_model;
 
 /// A shorter wait is not reported.
 const NOTICEABLE: Duration = Duration::from_millis(250);
 
 /// The options of commands that ask questions: one engine or any, and whether to download a model if there is none.
 pub fn open_options(engine: Option<EngineName>, network: NetworkAccess) -> AppOptions {
-    let (first_run, offer) = local_models::first_run(network);
+    let (first_run, offer) = starter_model::first_run(network);
     AppOptions { engine, first_run, offer, reader: memory::reader(), ..AppOptions::default() }
 }
 

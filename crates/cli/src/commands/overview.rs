@@ -17,7 +17,6 @@ use tokio::time::timeout;
 use crate::answers::{FoundServer, ServerRequest, find_server};
 use crate::commands::block_on;
 use crate::engine_advice;
-use crate::local_models;
 use crate::output;
 use crate::output::style::{DIM, NAME};
 use crate::output::table;
@@ -25,6 +24,7 @@ use crate::output::text::one_line;
 use crate::own_address::as_served;
 use crate::running_server::{self, LocatedServer, ServerProbe, UrlScheme};
 use crate::settings;
+use crate::starter_model;
 
 /// The time limits of all checks and of one request. An engine gets two requests: its health, and its models.
 const TIMEOUT: Duration = Duration::from_millis(1_800);
@@ -212,7 +212,7 @@ impl OverviewState {
             AnsweringEngine::None { .. } if cfg!(feature = "embedded") => (
                 format!(
                     "No engine found. Hob will download a small starter model ({}).",
-                    local_models::starter_size()
+                    starter_model::starter_size()
                 ),
                 None,
             ),

@@ -40,7 +40,6 @@ use crate::args::ServeArgs;
 use crate::commands::{block_on, open_app};
 use crate::engine_advice;
 use crate::failure;
-use crate::local_models;
 use crate::output;
 use crate::output::number::counted;
 use crate::output::table::print_facts;
@@ -48,6 +47,7 @@ use crate::output::text::one_line;
 use crate::server_urls::{MachineOnNetwork, server_urls};
 use crate::settings;
 use crate::signals::Signals;
+use crate::starter_model;
 
 pub fn run(args: ServeArgs) -> Result<ExitCode> {
     let mut config = settings::load_for_server()?;
@@ -156,7 +156,7 @@ async fn serve(
 /// Prints the engine, the model and the URLs, with `--lan` a key, and a warning if anyone can use the server.
 async fn print_summary(app: &App, config: &Config, args: &ServeArgs, address: SocketAddr) -> Result<()> {
     let model = default_model(&app.system).await;
-    let trial = local_models::trial_note(&model);
+    let trial = starter_model::trial_note(&model);
     let urls = server_urls(&config.server, address.port(), &MachineOnNetwork::detect());
     let network_key = if args.lan { Some(lan::fresh_key(&app.keys).await?) } else { None };
     let agent = app.system.agent().unwrap_or("none (directly to the engine)");

@@ -123,6 +123,21 @@ async fn a_default_model_that_is_missing_is_a_problem() {
 }
 
 #[tokio::test]
+async fn a_draft_model_that_is_missing_is_mentioned() {
+    let ollama = fakes::ollama().await;
+    let home = home(&[("ollama", &ollama.url())]);
+    let text = std::fs::read_to_string(home.config_file()).expect("a file");
+    std::fs::write(home.config_file(), format!("{text}[engine.embedded]\ndraft_model = \"nope\"\n"))
+        .expect("written");
+    let ran = home.run(&["doctor", "--json"]).await;
+    assert_eq!(ran.code, Some(0));
+    let found = check(&ran, "embedded");
+    let warning = "the draft model 'nope' is not downloaded, so models answer without it".to_owned();
+    assert_eq!(found.last(), Some(&("warning".to_owned(), warning)), "{found:?}");
+    assert!(ran.stdout.contains("hob model pull nope"), "{}", ran.stdout);
+}
+
+#[tokio::test]
 async fn an_engine_without_models_cannot_answer() {
     let empty = FakeServer::replying(Reply::json(200, "{\"models\": []}")).await;
     let ran = home(&[("ollama", &empty.url())]).run(&["doctor", "--json"]).await;

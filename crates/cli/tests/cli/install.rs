@@ -30,15 +30,26 @@ fn path_with_cargo() -> String {
     format!("{}:{}", directory.unwrap_or_default(), std::env::var("PATH").unwrap_or_default())
 }
 
-/// With the binary of the tests, which is the same program with debug information.
+/// With the binary of the tests, which is the same program in another profile.
 #[tokio::test]
 async fn every_file_of_a_release_gives_a_hob_that_runs() {
     let directory = tempfile::tempdir().expect("a directory");
     let release = directory.path().join("a release");
+    // As that of a release. The names of all functions would be packed into every file.
+    let binary = directory.path().join("hob");
+    let stripped = Command::new("strip")
+        .arg("-o")
+        .arg(&binary)
+        .arg(env!("CARGO_BIN_EXE_hob"))
+        .kill_on_drop(true)
+        .status()
+        .await
+        .expect("the compiler comes with strip");
+    assert!(stripped.success());
     let made = Command::new(root().join("packaging/release.sh"))
         .arg(&release)
         .env("PATH", path_with_cargo())
-        .env("HOB_BINARY", env!("CARGO_BIN_EXE_hob"))
+        .env("HOB_BINARY", &binary)
         .env("HOB_COMPRESSION_LEVEL", "1")
         .env("HOB_DEB_COMPRESSION", "none")
         // Not the time of the last commit: a copy of the sources has none.

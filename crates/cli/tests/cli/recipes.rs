@@ -216,15 +216,15 @@ async fn a_briefing_is_delivered_to_its_channel_by_the_server() {
 }
 
 #[tokio::test]
-async fn a_briefing_works_with_a_real_small_model() {
+async fn a_briefing_works_with_a_small_model() {
     let gateway = Gateway::start(GatewayScript::default()).await;
     let channel = format!("[channel]\nenabled = true\ngateway_url = \"{}\"\n", gateway.url());
-    // What the model writes is not tested: it is small, and may not come to an end.
+    // What the model writes is not tested: it has a few layers only, and does not come to an end.
     let limit = "[intelligence]\nmax_tokens = 64\n";
     let home = Home::with_config(&(engines_config(&[]) + &channel + limit));
     let models = home.directory().join("models");
     std::fs::create_dir(&models).expect("a directory");
-    std::os::unix::fs::symlink(part("HOB_TEST_MODEL"), models.join("smollm2.gguf")).expect("a link");
+    std::os::unix::fs::symlink(part("HOB_TEST_SHORT_MODEL"), models.join("smollm2.gguf")).expect("a link");
     index_note(&home).await;
     let added = home.run(&["recipes", "add", "briefing", "--yes", "--json", "--channel", "slack"]).await;
     assert_eq!(added.code, Some(0), "{}", added.stderr);

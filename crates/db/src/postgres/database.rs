@@ -8,11 +8,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 
+use super::connector::Connector;
 use super::explain::explain;
 use super::listener::{Listener, TopicMessages};
 use super::migrations::{self, NewerSchema, PostgresMigrations};
 use super::options::PostgresOptions;
-use super::pool::{Connector, Pool};
+use super::pool::Pool;
 use super::query_error::{QueryError, QueryResult};
 use super::transaction::PostgresTransaction;
 use crate::change_watch::ChangeWatch;

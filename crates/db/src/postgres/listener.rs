@@ -13,7 +13,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::task::AbortHandle;
 use tokio_postgres::AsyncMessage;
 
-use super::pool::Connector;
+use super::connector::Connector;
 
 /// The channel of all topics.
 pub(super) const CHANNEL: &str = "hob";

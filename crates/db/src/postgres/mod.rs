@@ -5,6 +5,7 @@
 //! | `options` | the server, the login and the limits |
 //! | `password_file` | the password file of libpq |
 //! | `tls` | TLS by `sslmode` |
+//! | `connector` | connects to the first host that can be used |
 //! | `connection` | one connection, its prepared statements, and how a thread waits for an answer |
 //! | `pool` | a bounded number of connections |
 //! | `transaction` | what a store sends |
@@ -18,6 +19,7 @@
 //! | `explain` | what they mean, and what to do |
 
 mod connection;
+mod connector;
 mod database;
 mod explain;
 mod inspect;

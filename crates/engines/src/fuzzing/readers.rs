@@ -1,7 +1,7 @@
 //! The framing of streams.
 
 use super::packets::{frames, packets};
-use crate::wire::engine_error::EngineErrorBody;
+use crate::wire::error_response::EngineErrorBody;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
 

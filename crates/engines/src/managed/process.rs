@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hob_core::Backoff;
 use hob_process::{ChildProcess, ChildStartError, Need, OutputTail, command};
-use tokio::net::{TcpListener, lookup_host};
+use tokio::net::lookup_host;
 use tokio::time::{sleep, timeout};
 use url::Url;
 
@@ -80,7 +80,7 @@ impl Program {
         })?;
         for address in addresses {
             // The child process reports every other error itself.
-            if let Err(error) = TcpListener::bind(address).await
+            if let Err(error) = hob_net::check_address(address)
                 && error.kind() == ErrorKind::AddrInUse
             {
                 return Err(ManagedError::AddressTaken { address: self.options.host_url.clone() });

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::forced_tool_call::{ForcedCall, WrittenCall};
 use crate::openai_compat::tool_calls::WireCall;
 use crate::openai_compat::tool_calls::new_call_id;
-use crate::wire::engine_error::EngineErrorBody;
+use crate::wire::error_response::EngineErrorBody;
 use crate::wire::frames::Framing;
 use crate::wire::stream_decoder::{DecodeError, Decoder};
 use crate::wire::token_count;

@@ -28,7 +28,7 @@ use self::request::{Body, OllamaBodyOptions, Thinking};
 use crate::embeddings::{EmbeddingCollector, MAX_INPUTS, ONLY_TEXT, OverlongPolicy, batches};
 use crate::multiple_choices;
 use crate::wire::client::Endpoint;
-use crate::wire::engine_error::unknown_model;
+use crate::wire::error_response::unknown_model;
 use crate::wire::response::Response;
 use crate::wire::stream_decoder::deltas;
 use crate::wire::unsupported_field::UnsupportedField;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::wire::client::Endpoint;
-use crate::wire::engine_error::EngineErrorBody;
+use crate::wire::error_response::EngineErrorBody;
 use crate::wire::frames::{Frames, Framing};
 use crate::wire::response::Response;
 use crate::wire::stream_decoder::DecodeError;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::legacy_logprobs;
 use super::message_content::MessageContent;
 use super::tool_calls::WireCall;
-use crate::wire::engine_error::EngineErrorBody;
+use crate::wire::error_response::EngineErrorBody;
 use crate::wire::stream_decoder::DecodeError;
 use crate::wire::token_count;
 

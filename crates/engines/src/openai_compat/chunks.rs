@@ -12,7 +12,7 @@ use super::chunk_template::ChunkTemplate;
 use super::legacy_logprobs;
 use super::message_content::MessageContent;
 use super::tool_calls::{CallTracker, WireCall};
-use crate::wire::engine_error::EngineErrorBody;
+use crate::wire::error_response::EngineErrorBody;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
 use crate::wire::stream_decoder::{DecodeError, Decoder};

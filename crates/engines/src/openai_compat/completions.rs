@@ -8,7 +8,7 @@ use serde_json::json;
 use super::request::{entry, schema_format};
 use super::style::ServerKind;
 use crate::wire::client::Endpoint;
-use crate::wire::engine_error::unknown_model;
+use crate::wire::error_response::unknown_model;
 use crate::wire::response::Response;
 
 /// How to write one request.

@@ -10,7 +10,7 @@ use hob_core::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::wire::engine_error::EngineErrorBody;
+use crate::wire::error_response::EngineErrorBody;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
 use crate::wire::stream_decoder::{DecodeError, Decoder};

@@ -6,7 +6,7 @@ use futures::stream::{self, StreamExt};
 use hob_core::{EngineError, MediaAnswer, MediaForm, MediaRequest};
 
 use crate::wire::client::Endpoint;
-use crate::wire::engine_error::unknown_model;
+use crate::wire::error_response::unknown_model;
 use crate::wire::response::Response;
 
 /// Passes a request on to `path`. A server without the path, or without such a model, cannot do it.

@@ -45,7 +45,7 @@ pub use self::style::{ServerKind, Style};
 use crate::embeddings::OverlongPolicy;
 use crate::multiple_choices;
 use crate::wire::client::Endpoint;
-use crate::wire::engine_error::unknown_model;
+use crate::wire::error_response::unknown_model;
 use crate::wire::response::Response;
 use crate::wire::stream_decoder::deltas;
 

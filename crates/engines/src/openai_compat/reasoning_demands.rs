@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::request::{ChatBodyOptions, ReasoningFields, body};
 use crate::wire::client::Endpoint;
-use crate::wire::engine_error::unknown_model;
+use crate::wire::error_response::unknown_model;
 use crate::wire::response::Response;
 
 /// The models that are remembered. A service has far fewer of this kind.

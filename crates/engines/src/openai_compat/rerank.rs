@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::wire::client::Endpoint;
-use crate::wire::engine_error::unknown_model;
+use crate::wire::error_response::unknown_model;
 use crate::wire::token_count;
 
 #[derive(Deserialize)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::request::{ChatBodyOptions, LengthField, ReasoningFields, ToolsField, body};
 use super::style::ServerKind;
 use crate::wire::client::Endpoint;
-use crate::wire::engine_error::unknown_model;
+use crate::wire::error_response::unknown_model;
 
 #[derive(Deserialize)]
 struct Answer {

@@ -15,7 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
 
 use super::direct::{Direct, DirectOptions};
-use super::engine_error::EngineErrorBody;
+use super::error_response::EngineErrorBody;
 use super::remote::{RemoteClient, RemoteClientOptions};
 use super::resend::Resend;
 use super::response::Response;

@@ -3,7 +3,7 @@
 
 pub mod client;
 mod direct;
-pub(crate) mod engine_error;
+pub(crate) mod error_response;
 pub mod frames;
 pub(crate) mod remote;
 pub(crate) mod resend;

@@ -9,7 +9,7 @@ use futures::Stream;
 use hob_core::{Delta, DeltaStream, EngineError};
 
 use super::client::Endpoint;
-use super::engine_error::EngineErrorBody;
+use super::error_response::EngineErrorBody;
 use super::frames::{Frames, Framing};
 use super::response::Response;
 

@@ -108,7 +108,7 @@ impl Worker<'_> {
     }
 
     /// Asks for the memory of the model with as many cells as it has.
-    fn claim_again(&mut self, need: GrowthNeed) -> bool {
+    pub(super) fn claim_again(&mut self, need: GrowthNeed) -> bool {
         self.claim_cells(self.slots.cells(), need)
     }
 

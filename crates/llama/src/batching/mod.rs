@@ -5,6 +5,7 @@
 //! read ahead. Knows nothing of wire formats, files or other models.
 
 mod batch;
+mod draft;
 mod memory;
 pub(crate) mod plan;
 mod step;
@@ -21,6 +22,7 @@ use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
 use crate::context_memory::{remove, seq_id};
+use crate::draft::Drafter;
 use crate::embed::Embedder;
 use crate::error::{busy, interrupted};
 use crate::job::{EmbedJob, Job, WarmJob};
@@ -123,7 +125,9 @@ pub(crate) struct Worker<'model> {
     /// Slots with wrong guesses to remove after the scores of a step were used.
     wrong: Vec<usize>,
     /// Whether the memory can drop wrong guesses.
-    guesses: bool,
+    drops_guesses: bool,
+    /// Guesses with a smaller model.
+    drafter: Option<Drafter<'model>>,
     /// Chooses the tokens of a step.
     sampling: SamplingThreads,
     /// The prompt that is read ahead.
@@ -170,7 +174,8 @@ impl<'model> Worker<'model> {
             alive: Vec::new(),
             copies: Vec::new(),
             wrong: Vec::new(),
-            guesses: false,
+            drops_guesses: false,
+            drafter: None,
             sampling: SamplingThreads::new(loaded.sampling_threads, SAMPLING_STACK),
             warming: None,
             refused: None,
@@ -186,9 +191,10 @@ impl<'model> Worker<'model> {
                 let _ = worker.batch.add(LlamaToken(0), position, &[0], at < loaded.parallel);
             }
             let is_read = context.decode(&mut worker.batch).is_ok();
-            worker.guesses = loaded.prompt_lookup && is_read && remove(&mut context, 0, 1);
+            worker.drops_guesses = is_read && remove(&mut context, 0, 1);
             context.clear_kv_cache();
             worker.context = Some(context);
+            worker.start_drafter();
         }
         Ok(worker)
     }

@@ -5,9 +5,11 @@
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use super::Worker;
 use super::batch::{ScoredRow, StepRows, fill};
+use super::draft::MeasuredStep;
 use super::plan::shares;
 use crate::context_memory::{copy, remove};
 use crate::prompt_lookup::MAX_GUESSES;
@@ -38,12 +40,15 @@ struct ReadGuesses {
 impl Worker<'_> {
     /// One pass of the model.
     pub(super) fn step(&mut self) {
-        self.guess();
+        let measured = self.guess();
         self.read_picture();
         let Some(rows) = self.decode() else { return };
         // A card computes now. What the text means for an answer is known before its next token is chosen.
         self.send_texts();
-        self.choose(&rows);
+        let right = self.choose(&rows);
+        if let Some(step) = measured {
+            self.measure(&step, right);
+        }
         if !self.loaded.offload.is_whole {
             // The next step would end before the text is sent.
             self.send_texts();
@@ -88,9 +93,9 @@ impl Worker<'_> {
         Some(rows)
     }
 
-    /// Chooses the next tokens from the scores of the step.
-    fn choose(&mut self, rows: &StepRows) {
-        let (Some(context), loaded) = (&self.context, self.loaded) else { return };
+    /// Chooses the next tokens from the scores of the step. Returns how many guesses were right.
+    fn choose(&mut self, rows: &StepRows) -> usize {
+        let (Some(context), loaded) = (&self.context, self.loaded) else { return 0 };
         let step = rows.scores(context);
         for row in &rows.used {
             if let Some(position) = row.position {
@@ -142,16 +147,17 @@ impl Worker<'_> {
         for (at, choice) in chosen {
             self.alive[at].take(choice);
         }
-        self.check_guesses(rows, guessed);
+        self.check_guesses(rows, guessed)
     }
 
-    /// Continues with the guesses that are right, and chooses the token after each.
-    fn check_guesses(&mut self, rows: &StepRows, guessed: Vec<ReadGuesses>) {
-        let (Some(context), loaded) = (&self.context, self.loaded) else { return };
+    /// Continues with the guesses that are right, and chooses the token after each. Returns how many there are.
+    fn check_guesses(&mut self, rows: &StepRows, guessed: Vec<ReadGuesses>) -> usize {
+        let (Some(context), loaded) = (&self.context, self.loaded) else { return 0 };
         if guessed.is_empty() {
-            return;
+            return 0;
         }
         let step = rows.scores(context);
+        let mut all_right = 0;
         for ReadGuesses { at, row: before, tokens } in guessed {
             let sequence = &mut self.alive[at];
             // The text decides whether the answer continues.
@@ -167,12 +173,17 @@ impl Worker<'_> {
                 sequence.take(choice);
                 sequence.send_text(loaded);
             }
-            sequence.judge_guesses(tokens.len(), right);
+            let is_drafted = sequence.judge_guesses(tokens.len(), right);
             loaded.guessed.fetch_add(right as u64, Ordering::Relaxed);
+            if let Some(draft) = loaded.draft.as_ref().filter(|_| is_drafted) {
+                draft.right.fetch_add(right as u64, Ordering::Relaxed);
+            }
             if right < tokens.len() {
                 self.wrong.push(sequence.slot);
             }
+            all_right += right;
         }
+        all_right
     }
 
     /// Removes wrong guesses, and copies prompts for the other answers of their requests.
@@ -187,11 +198,19 @@ impl Worker<'_> {
         }
     }
 
+    /// Guesses the next tokens: of answers that repeat earlier text, and of the others with a draft model.
+    fn guess(&mut self) -> Option<MeasuredStep> {
+        let began = Instant::now();
+        self.look_up();
+        self.draft(began)
+    }
+
     /// Guesses the next tokens of answers that repeat earlier text, if the step is small: a full one is hardly faster per token.
-    fn guess(&mut self) {
+    fn look_up(&mut self) {
         let is_writing = |sequence: &&Sequence| matches!(sequence.stage, Stage::Writing(_));
         let writing = self.alive.iter().filter(is_writing).count();
-        if !self.guesses || writing == 0 || writing > MAX_GUESSING {
+        let may = self.loaded.prompt_lookup && self.drops_guesses;
+        if !may || writing == 0 || writing > MAX_GUESSING {
             return;
         }
         let step = self.loaded.step();

@@ -20,8 +20,9 @@ use tokio::sync::OnceCell;
 
 use crate::support::{MODEL, lasting_models_dir, model_file, models_dir};
 
-/// The width of the model that `./dev test` fetches.
+/// The width and the layers of the short model.
 const WIDTH: u32 = 576;
+const LAYERS: u32 = 4;
 
 /// An engine whose model has this projector.
 fn engine_with(projector: Option<TinyProjector>) -> (TempDir, LlamaEngine) {
@@ -42,7 +43,7 @@ fn engine_with_grid() -> (TempDir, LlamaEngine) {
         ("general.architecture", Text("qwen2vl")),
         ("qwen2vl.context_length", Number(8192)),
         ("qwen2vl.embedding_length", Number(WIDTH)),
-        ("qwen2vl.block_count", Number(30)),
+        ("qwen2vl.block_count", Number(LAYERS)),
         ("qwen2vl.feed_forward_length", Number(1536)),
         ("qwen2vl.attention.head_count", Number(9)),
         ("qwen2vl.attention.head_count_kv", Number(3)),
@@ -64,7 +65,7 @@ fn open(dir: impl AsRef<Path>) -> LlamaEngine {
 async fn engine() -> Arc<LlamaEngine> {
     static ENGINE: OnceCell<Arc<LlamaEngine>> = OnceCell::const_new();
     let made = async || {
-        let dir = lasting_models_dir("media");
+        let dir = lasting_models_dir("media", &model_file());
         // Another process may read the one that is there.
         let projector = NamedTempFile::new_in(&dir).expect("a file");
         TinyProjector::new(WIDTH).write(projector.path()).expect("a projector");

@@ -10,11 +10,18 @@ use futures::{StreamExt, stream};
 use hob_core::{AnswerWarning, EmbedRequest, Engine, EngineError, Generation, Message, Role};
 use hob_llama::{FlashAttention, LlamaEngine, LlamaOptions, PrefixStoreOptions};
 use hob_models::KvPrecision;
+use tempfile::TempDir;
 
-use fixtures::{ask, endless, engine_for, models_dir, names, options, size_now, size_of_one};
+use crate::support::real_model_file;
+use fixtures::{ask, dir_of, endless, engine_for, models_dir, names, options, size_now, size_of_one};
 
 fn cached(generation: &Generation) -> u64 {
     generation.usage.as_ref().and_then(|usage| usage.cached_tokens).unwrap_or(0)
+}
+
+/// A directory with the real model, for tests that read its answers or know its sizes.
+fn real_models_dir() -> TempDir {
+    dir_of(&real_model_file(), &names(1))
 }
 
 #[tokio::test]
@@ -151,7 +158,7 @@ async fn a_context_that_cannot_be_allocated_is_an_error_and_the_engine_continues
 
 #[tokio::test]
 async fn the_context_is_smaller_on_a_small_machine() {
-    let dir = models_dir(&names(1));
+    let dir = real_models_dir();
     let context_with = async |memory: u64| {
         let options = LlamaOptions { context: None, parallel: None, memory_budget: memory, ..options(&dir) };
         let engine = LlamaEngine::new(options);
@@ -166,7 +173,7 @@ async fn the_context_is_smaller_on_a_small_machine() {
 
 #[tokio::test]
 async fn a_cache_of_eight_bits_answers_with_half_the_memory() {
-    let dir = models_dir(&names(1));
+    let dir = real_models_dir();
     let question = ask("m0", "What is the capital of France? Answer in one sentence.", 16);
     let mut sizes = Vec::new();
     for (kv, flash_attention) in [
@@ -231,7 +238,7 @@ async fn a_prompt_need_not_be_read_again_after_a_restart() {
 
 #[tokio::test]
 async fn vectors_of_a_model_that_answers_are_counted_and_replace_earlier_conversations() {
-    let dir = models_dir(&names(1));
+    let dir = real_models_dir();
     let inputs = vec!["The cat sits on the mat.".to_owned()];
     let texts = EmbedRequest { model: "m0".into(), inputs: inputs.into(), ..EmbedRequest::default() };
     let alone = size_of_one(&dir).await;

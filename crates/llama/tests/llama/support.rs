@@ -1,29 +1,41 @@
-//! Where the model is.
+//! Where the models are.
 
 use std::path::{Path, PathBuf};
 
-use hob_testkit::link_test_model;
+use hob_testkit::{link_model, part};
 use tempfile::TempDir;
 
 pub const MODEL: &str = "model";
 
-/// The file that `./dev test` fetched.
+/// The first layers of the real model: its answers are meaningless, and take a third of the time.
 pub fn model_file() -> PathBuf {
-    let path = std::env::var_os("HOB_TEST_MODEL")
-        .expect("HOB_TEST_MODEL is not set: these tests need a real model. Run them with './dev test'.");
-    PathBuf::from(path)
+    part("HOB_TEST_SHORT_MODEL").into()
 }
 
-/// A directory with the model in it under the name [`MODEL`].
+/// The model that `./dev test` fetches, for tests that read its answers.
+pub fn real_model_file() -> PathBuf {
+    part("HOB_TEST_MODEL").into()
+}
+
+/// A directory with the short model in it under the name [`MODEL`].
 pub fn models_dir() -> TempDir {
+    dir_with(&model_file())
+}
+
+/// The same with the real model.
+pub fn real_models_dir() -> TempDir {
+    dir_with(&real_model_file())
+}
+
+fn dir_with(model: &Path) -> TempDir {
     let dir = TempDir::new().expect("a directory for models");
-    std::os::unix::fs::symlink(model_file(), dir.path().join("model.gguf")).expect("a link to the model");
+    std::os::unix::fs::symlink(model, dir.path().join("model.gguf")).expect("a link to the model");
     dir
 }
 
-/// The same for engines that are static. Those with the same `purpose` share it.
-pub fn lasting_models_dir(purpose: &str) -> PathBuf {
+/// The same for engines that are static, with this model. Those with the same `purpose` share it.
+pub fn lasting_models_dir(purpose: &str, model: &Path) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("models").join(purpose);
-    link_test_model(&dir, MODEL);
+    link_model(&dir, MODEL, model);
     dir
 }

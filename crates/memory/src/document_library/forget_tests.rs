@@ -372,7 +372,7 @@ async fn forgetting_does_not_wait_for_ever_for_a_job_that_panics() {
 
 #[tokio::test]
 async fn only_an_upload_that_can_be_indexed_again_is_logged() {
-    let log = CapturedLog::start();
+    let (log, _guard) = CapturedLog::of_thread();
     let vectors = Arc::new(WordVectors::default());
     vectors.is_down.store(true, Ordering::Relaxed);
     let embedders = Arc::new(Given(vectors));

@@ -29,7 +29,7 @@ mod pdf_scan;
 mod plain;
 mod pptx;
 mod process_slots;
-mod source;
+mod regular_file;
 mod table;
 mod table_rows;
 mod xlsx;
@@ -42,7 +42,7 @@ pub use error::ReadError;
 pub use kind::document_kind;
 pub use limits::{ReadLimits, ReaderProcess};
 pub use ocr_program::OcrProgram;
-pub use source::SourceFile;
+pub use regular_file::SourceFile;
 
 /// Reads a file. Blocks.
 pub fn read_file(path: &Path, limits: &ReadLimits) -> Result<Document, ReadError> {

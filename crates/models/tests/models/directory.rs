@@ -44,6 +44,7 @@ fn models_are_listed_with_their_properties() {
             path: path.clone(),
             files: vec![path],
             projector: None,
+            draft: None,
             size: bytes.len() as u64,
             parameters: 150,
             header: models[0].header.clone(),

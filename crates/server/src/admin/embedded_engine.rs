@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::audit;
 use crate::error::{ApiError, ApiResult};
 use crate::json::{check_model_name, read};
-use crate::limits::body::read_json;
+use crate::limits::read_body::read_json;
 use crate::ollama::model_management::{Download, streamed};
 use crate::pages::changes::{Audience, Topic};
 use crate::request_context::RequestContext;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::content_type::require_json;
 use crate::error::{ApiError, ApiResult};
 use crate::json::read;
-use crate::limits::body::read_json;
+use crate::limits::read_body::read_json;
 use crate::pages::changes::{Audience, Topic};
 use crate::request_context::RequestContext;
 use crate::state::{ServerState, SharedState};

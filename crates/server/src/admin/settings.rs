@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::audit;
 use crate::error::{ApiError, ApiResult};
 use crate::json::read;
-use crate::limits::body::read_json;
+use crate::limits::read_body::read_json;
 use crate::pages::changes::{Audience, Topic};
 use crate::reload::is_reloaded;
 use crate::request_context::RequestContext;

@@ -22,7 +22,7 @@ use super::key_request::begin_request;
 use crate::content_type::require_json;
 use crate::error::{ApiError, ApiResult};
 use crate::json::{check_model_name, read};
-use crate::limits::body::read_json;
+use crate::limits::read_body::read_json;
 use crate::pages::changes::{Audience, Topic};
 use crate::request_context::RequestContext;
 use crate::state::{ServerState, SharedState};

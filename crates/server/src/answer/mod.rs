@@ -21,9 +21,9 @@ use serde_json::{Map, Value};
 
 use crate::connection::ConnectionState;
 use crate::error::ApiResult;
-use crate::limits::body::{JsonBody, process, read_form, read_json};
 use crate::limits::body_limit::BodyPermit;
 use crate::limits::rate_headers::LIMITED_ANSWER_HEADERS;
+use crate::limits::read_body::{JsonBody, process, read_form, read_json};
 use crate::pages::changes::CallEndNotice;
 use crate::request_context::RequestContext;
 use crate::state::ServerState;

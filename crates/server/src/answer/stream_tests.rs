@@ -250,6 +250,17 @@ async fn a_stream_with_regular_text_has_no_keep_alive() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_piece_that_ends_a_long_silence_has_no_keep_alive_behind_it() {
+    let late = stream::once(async {
+        sleep(Duration::from_secs(15)).await;
+        Ok(Delta::text("b"))
+    });
+    let mut body = body(stream::iter([Ok(Delta::text("a"))]).chain(late).chain(stream::pending()));
+    assert_eq!(frame(&mut body).await, heard(0, "a"));
+    assert_eq!(frame(&mut body).await, heard(15, "b"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_is_late_begins_after_the_head_with_its_warnings() {
     let late = async {
         sleep(Duration::from_secs(20)).await;

@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use crate::error::ApiResult;
 use crate::json::push_json;
-use crate::limits::body::BodyReader;
 use crate::limits::body_limit::{BodyPermit, SMALL_BODY};
 use crate::limits::peer_share::PeerKey;
+use crate::limits::read_body::BodyReader;
 
 /// The memory of `count` vectors, all as long as the first of those that are made.
 pub(crate) fn memory_of(count: usize, made: &[Vec<f32>]) -> usize {

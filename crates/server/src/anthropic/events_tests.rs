@@ -257,3 +257,10 @@ fn steps_of_an_agent_are_comments() {
     encoder.push(&Delta::Step(Box::new(step)), &mut out);
     assert_eq!(String::from_utf8(out).unwrap(), ": hob TOOL_STARTED {\"tool\":\"add\\n\"}\n\n");
 }
+
+#[test]
+fn while_the_engine_is_silent_there_are_pings() {
+    let mut out = Vec::new();
+    encoder(ThinkingDisplay::Absent).keep_alive(&mut out);
+    assert_eq!(read(&out), [json!({ "type": "ping" })]);
+}

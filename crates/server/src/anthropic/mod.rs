@@ -3,12 +3,12 @@
 
 mod blocks;
 mod conversation;
+pub(crate) mod count_tokens;
 mod events;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 mod message_body;
 pub(crate) mod messages;
-mod model_list;
 pub(crate) mod models;
 mod request;
 mod thinking;

@@ -1,12 +1,9 @@
 //! `/v1/saved-assistants`: settings for chats that have a name.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::{MethodRouter, get};
 use hob_conversations::{AssistantChange, AssistantId, SavedAssistant, SavedSettings, SettingsChange};
 use serde::{Deserialize, Serialize};
 
@@ -14,9 +11,10 @@ use super::{CallerChats, DeletedObject, Id, read_id};
 use crate::answer::json_response;
 use crate::error::{ApiError, ApiResult};
 use crate::json::{push_json, read};
-use crate::limits::body::{read_json, rendered};
+use crate::limits::read_body::{read_json, rendered};
 use crate::pages::changes::Topic;
-use crate::state::{ServerState, SharedState};
+use crate::route_methods::{RouteMethods, get};
+use crate::state::SharedState;
 
 const PATH: &str = "/v1/saved-assistants";
 
@@ -56,7 +54,7 @@ impl AssistantBody {
 }
 
 /// The methods of an assistant.
-pub(crate) fn one() -> MethodRouter<Arc<ServerState>> {
+pub(crate) fn one() -> RouteMethods {
     get(show).patch(change).delete(delete)
 }
 

@@ -19,9 +19,9 @@ use serde::Serialize;
 
 use crate::error::{ApiError, ApiResult};
 use crate::limits::peer_share::PeerKey;
+use crate::object_owner::owner_of;
 use crate::pages::changes::{Audience, Topic};
 use crate::request_context::RequestContext;
-use crate::responses::owner_of;
 use crate::state::ServerState;
 
 /// The id in the path.

@@ -17,7 +17,7 @@ use super::{CallerChats, DeletedObject, Id, chat_id, read_id};
 use crate::answer::json_response;
 use crate::error::{ApiError, ApiResult};
 use crate::json::{push_json, read};
-use crate::limits::body::{read_json, rendered};
+use crate::limits::read_body::{read_json, rendered};
 use crate::page_limit::page_limit;
 use crate::pages::changes::Topic;
 use crate::state::SharedState;

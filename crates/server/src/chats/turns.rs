@@ -13,7 +13,7 @@ use super::wire::WireTurn;
 use super::{CallerChats, Id, chat_id, read_id};
 use crate::error::{ApiError, ApiResult};
 use crate::json::read;
-use crate::limits::body::{process, read_json};
+use crate::limits::read_body::{process, read_json};
 use crate::pages::changes::Topic;
 use crate::state::SharedState;
 

@@ -69,16 +69,6 @@ impl ApiError {
         ApiError { code: Some(code), ..self }
     }
 
-    /// The field `param` of the request is wrong.
-    pub(crate) fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
-        let error = Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message);
-        ApiError { param: Some(param.into()).filter(|param| !param.is_empty()), ..error }
-    }
-
-    pub(crate) fn malformed(message: impl Into<String>) -> Self {
-        Self::invalid("", message)
-    }
-
     /// The same in the shape that the clients of an API expect.
     pub(crate) fn in_format(self, format: ErrorFormat) -> Self {
         ApiError { format, ..self }

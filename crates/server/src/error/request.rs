@@ -1,10 +1,20 @@
-//! Requests that cannot be read, and paths, methods and models that do not exist.
+//! Invalid fields, requests that cannot be read, and paths, methods and models that do not exist.
 
 use axum::http::StatusCode;
 
 use super::ApiError;
 
 impl ApiError {
+    /// The field `param` of the request is wrong.
+    pub(crate) fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
+        let error = Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message);
+        ApiError { param: Some(param.into()).filter(|param| !param.is_empty()), ..error }
+    }
+
+    pub(crate) fn malformed(message: impl Into<String>) -> Self {
+        Self::invalid("", message)
+    }
+
     pub(crate) fn too_large(limit_mb: usize) -> Self {
         let message = format!(
             "the request body is larger than {limit_mb} MiB. Send a smaller one, or raise [server] max_body_mb"

@@ -2,7 +2,6 @@
 //! lines.
 //! Knows nothing of routes.
 
-pub(crate) mod body;
 pub(crate) mod body_limit;
 pub(crate) mod concurrency_limit;
 pub(crate) mod key_backoff;
@@ -10,3 +9,4 @@ pub(crate) mod live_streams;
 pub(crate) mod log_limit;
 pub(crate) mod peer_share;
 pub(crate) mod rate_headers;
+pub(crate) mod read_body;

@@ -333,3 +333,7 @@ fn push_end(reason: &FinishReason, times: AnswerTimes, usage: Option<Usage>, out
     }
     field("eval_duration", times.answer.saturating_sub(load_of_answer).as_nanos());
 }
+
+#[cfg(test)]
+#[path = "answer_lines_tests.rs"]
+mod tests;

@@ -22,7 +22,7 @@ use super::{model_name, respond};
 use crate::admin::audit;
 use crate::error::{ApiError, ApiResult, ErrorFormat};
 use crate::json::{check_model_name, push_json, read};
-use crate::limits::body::read_json;
+use crate::limits::read_body::read_json;
 use crate::model_downloads::ListedDownload;
 use crate::openai::ignored_fields::IgnoredFields;
 use crate::pages::changes::{Audience, Changes, Topic};

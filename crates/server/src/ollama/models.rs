@@ -13,7 +13,7 @@ use super::model_name::TaggedNames;
 use super::{model_name, respond};
 use crate::error::{ApiError, ApiResult, ErrorFormat};
 use crate::json::{check_model_name, read};
-use crate::limits::body::read_json;
+use crate::limits::read_body::read_json;
 use crate::openai::models::names_of_hob;
 use crate::request_context::RequestContext;
 use crate::state::SharedState;

@@ -18,7 +18,6 @@ pub(crate) mod fuzzing;
 pub(crate) mod ignored_fields;
 pub(crate) mod media;
 mod message;
-mod model_list;
 pub(crate) mod models;
 mod multipart;
 pub(crate) mod rerank;

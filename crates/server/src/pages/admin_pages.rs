@@ -1,12 +1,10 @@
 //! The pages for documents, tasks, channels, activity, team and settings. Their scripts show and change what the API has. They contain no
 //! data, so anyone can load them.
 
-use std::sync::{Arc, LazyLock};
-
-use axum::routing::{MethodRouter, get};
+use std::sync::LazyLock;
 
 use super::html_page::{HtmlPage, PageParts};
-use crate::state::ServerState;
+use crate::route_methods::{RouteMethods, get};
 
 /// Their scripts turn no text into markup.
 const NO_MARKUP: &str = "'none'";
@@ -90,6 +88,6 @@ pub(crate) static SETTINGS: LazyLock<HtmlPage> = LazyLock::new(|| {
 });
 
 /// The route of a page. It is assembled when it is first loaded.
-pub(crate) fn route(page: &'static LazyLock<HtmlPage>) -> MethodRouter<Arc<ServerState>> {
+pub(crate) fn route(page: &'static LazyLock<HtmlPage>) -> RouteMethods {
     get(move || async move { page.response() })
 }

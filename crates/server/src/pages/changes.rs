@@ -1,5 +1,5 @@
 //! What has changed, for the open pages: topics, who gets them, and the queues to the streams of `live.rs` and to the other servers
-//! (`relay.rs`). Knows no route.
+//! (`change_relay.rs`). Knows no route.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};

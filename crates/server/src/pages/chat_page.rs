@@ -20,6 +20,7 @@ const PARTS: PageParts = PageParts {
     scripts: &[
         include_str!("assets/chat/stream.js"),
         include_str!("assets/chat/tree.js"),
+        include_str!("assets/chat/save_limits.js"),
         include_str!("assets/chat/highlight.js"),
         include_str!("assets/chat/markdown.js"),
         include_str!("assets/shared/copy.js"),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::admin::key_request::begin_request;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::body::{JsonBody, read_bytes};
+use crate::limits::read_body::{JsonBody, read_bytes};
 use crate::request_context::RequestContext;
 use crate::state::SharedState;
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ApiError, ApiResult};
 use crate::json::read;
-use crate::limits::body::{JsonBody, read_json};
+use crate::limits::read_body::{JsonBody, read_json};
 use crate::state::SharedState;
 
 /// Bytes of a text. The chat page accepts answers of 2 Mi characters, each of at most three bytes.

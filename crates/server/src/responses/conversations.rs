@@ -8,7 +8,6 @@ use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get};
 use hob_conversations::{Appended, ConversationAppend, ConversationItem, FoundItems, StoredConversation};
 use hob_core::Moment;
 use serde::Deserialize;
@@ -23,8 +22,9 @@ use super::stored::{CallerStore, Id, read_id};
 use crate::answer::{json_response, new_id};
 use crate::error::{ApiError, ApiResult};
 use crate::json::read;
-use crate::limits::body::{JsonBody, counted, process, read_json};
+use crate::limits::read_body::{JsonBody, counted, process, read_json};
 use crate::openai::ignored_fields::IgnoredFields;
+use crate::route_methods::{RouteMethods, get};
 use crate::state::{ServerState, SharedState};
 use crate::warning_header::with_warnings;
 
@@ -51,12 +51,12 @@ struct WireItems {
 }
 
 /// The methods of a conversation.
-pub(crate) fn one() -> MethodRouter<Arc<ServerState>> {
+pub(crate) fn one() -> RouteMethods {
     get(show).post(update).delete(delete)
 }
 
 /// The methods of an item of a conversation.
-pub(crate) fn one_item() -> MethodRouter<Arc<ServerState>> {
+pub(crate) fn one_item() -> RouteMethods {
     get(show_item).delete(delete_item)
 }
 

@@ -1,44 +1,34 @@
-//! `POST /v1/responses`: whole, streamed, or in the background; and `POST /v1/responses/input_tokens`, which only counts.
+//! `POST /v1/responses`: whole, streamed, or in the background.
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use futures::TryFutureExt;
-use hob_core::{AnswerWarning, AskError, Caller, ReplyMode};
-use serde_json::json;
+use hob_core::{AskError, Caller, ReplyMode};
 
 use super::attempt::Attempt;
 use super::background;
 use super::context;
 use super::events::ResponseEvents;
-use super::owner_of;
 use super::ready_request::{NewResponse, ReadyRequest};
 use super::request::CreateRequest;
 use super::stored_body::{Keeper, StoredBody};
 use crate::answer::{self, Received, new_id, whole_response};
 use crate::error::{ApiError, ApiResult};
-use crate::limits::body_limit::BodyPermit;
+use crate::object_owner::owner_of;
 use crate::request_context::RequestContext;
 use crate::state::{ServerState, SharedState};
 use crate::unix_time::unix_now;
-use crate::warning_header::with_warnings;
 
 pub(crate) async fn create(State(state): SharedState, request: Request) -> ApiResult<Response> {
     let role = RequestContext::role(request.extensions());
     Box::pin(answer(state, request)).await.map_err(|error| error.for_caller(role).with_param(as_written))
 }
 
-/// How many tokens the model would read.
-pub(crate) async fn count_input_tokens(State(state): SharedState, request: Request) -> ApiResult<Response> {
-    let role = RequestContext::role(request.extensions());
-    count(&state, request).await.map_err(|error| error.for_caller(role).with_param(as_written))
-}
-
 /// The field of a request that an engine knows by another name.
-fn as_written(param: &str) -> Option<String> {
+pub(super) fn as_written(param: &str) -> Option<String> {
     let name = param.split(['[', '.']).next().unwrap_or(param);
     match name {
         "messages" => Some("input".to_owned()),
@@ -49,7 +39,7 @@ fn as_written(param: &str) -> Option<String> {
 }
 
 /// A request as far as it can be read without the store.
-enum Parsed {
+pub(super) enum Parsed {
     Ready(Box<ReadyRequest>),
     NeedsStore(Box<CreateRequest>),
 }
@@ -58,15 +48,7 @@ fn parse(body: &[u8], new: &NewResponse) -> ApiResult<Parsed> {
     without_store(CreateRequest::parse(body)?, new)
 }
 
-/// Nothing of a request that is only counted is stored.
-fn parse_count(body: &[u8], new: &NewResponse) -> ApiResult<Parsed> {
-    let mut request = CreateRequest::parse(body)?;
-    request.options.store = false;
-    request.options.background = false;
-    without_store(request, new)
-}
-
-fn without_store(mut request: CreateRequest, new: &NewResponse) -> ApiResult<Parsed> {
+pub(super) fn without_store(mut request: CreateRequest, new: &NewResponse) -> ApiResult<Parsed> {
     if request.needs_store() {
         return Ok(Parsed::NeedsStore(Box::new(request)));
     }
@@ -158,27 +140,4 @@ async fn answer(state: Arc<ServerState>, request: Request) -> ApiResult<Response
             answer::send_stream(answer, &warnings, client, events, wrap).await
         }
     }
-}
-
-async fn count(state: &ServerState, request: Request) -> ApiResult<Response> {
-    let owner = owner_of(request.extensions());
-    let peer = RequestContext::peer_key(request.extensions());
-    let new = NewResponse { id: new_id("resp_"), created: unix_now(), has_store: false };
-    let parsing = new.clone();
-    let Received { parsed, caller, client: _client } =
-        answer::receive(state, request, new.id.clone(), move |body| parse_count(body, &parsing)).await?;
-    let (ready, _stored) = match parsed {
-        Parsed::Ready(ready) => (ready, BodyPermit::default()),
-        Parsed::NeedsStore(request) => {
-            let (ready, permit) = Box::pin(context::complete(state, *request, owner, peer, new)).await?;
-            (Box::new(ready), permit)
-        }
-    };
-    let ReadyRequest { request, mut warnings, .. } = *ready;
-    let counted = state.system.count_tokens(request, &caller).await?;
-    if counted.is_estimate {
-        warnings.push(AnswerWarning::Estimated);
-    }
-    let body = json!({ "object": "response.input_tokens", "input_tokens": counted.tokens });
-    Ok(with_warnings(Json(body).into_response(), warnings.iter()))
 }

@@ -185,6 +185,8 @@ fn reasoning_is_text_or_where_asked_for_a_summary() {
             "output_item.done rs_0",
         ]
     );
+    let parts = |events: &[Value]| [events[3]["part"].clone(), events[7]["part"].clone()];
+    assert_eq!(parts(&plain), ["", "hm"].map(|text| json!({ "type": "reasoning_text", "text": text })));
     assert_eq!(
         plain[8]["item"],
         json!({
@@ -207,6 +209,7 @@ fn reasoning_is_text_or_where_asked_for_a_summary() {
             "output_item.added msg_1",
         ]
     );
+    assert_eq!(parts(&summary), ["", "hm"].map(|text| json!({ "type": "summary_text", "text": text })));
     assert_eq!(
         summary[8]["item"],
         json!({
@@ -277,7 +280,9 @@ fn calls_come_in_pieces_and_custom_ones_as_text() {
     let sent = sent(
         &mut events,
         &[
-            call(0, Some("a"), Some("add"), "{\"x\":"),
+            // A piece without arguments is no event.
+            call(0, Some("a"), Some("add"), ""),
+            call(0, None, None, "{\"x\":"),
             call(0, None, None, "1}"),
             call(1, Some("b"), Some("shell"), "{\"input\":"),
             call(1, None, None, "\"ls\"}"),
@@ -432,6 +437,33 @@ fn a_whole_answer_has_the_same_items_as_a_streamed_one() {
     let whole: Value = serde_json::from_slice(&whole.take_finished().unwrap().body).unwrap();
     assert_eq!(whole["output"], sent.last().unwrap()["response"]["output"]);
     assert_eq!(whole["status"], "incomplete");
+}
+
+#[test]
+fn a_cancelled_response_has_the_items_that_ended_before() {
+    let mut events = events(OutputForm::default());
+    sent(&mut events, &[thought("hm"), Delta::text("a")]);
+    events.cancel(&mut Vec::new());
+    let finished = events.take_finished().unwrap();
+    let body: Value = serde_json::from_slice(&finished.body).unwrap();
+    let items: Vec<&str> =
+        body["output"].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
+    assert_eq!((items.as_slice(), finished.output.len()), (["reasoning"].as_slice(), 1));
+}
+
+#[test]
+fn pieces_without_words_are_no_events() {
+    let mut events = events(OutputForm::default());
+    let sent = sent(&mut events, &[Delta::text(""), thought("")]);
+    assert_eq!(outline(&sent), ["created", "in_progress"]);
+}
+
+#[test]
+fn a_response_names_the_model_that_answers() {
+    let mut events = events(OutputForm::default());
+    events.answered_by("served");
+    let sent = sent(&mut events, &[Delta::text("a")]);
+    assert_eq!(sent[0]["response"]["model"], "served");
 }
 
 #[test]

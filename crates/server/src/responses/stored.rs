@@ -15,11 +15,11 @@ use super::background;
 use super::context::{is_running, parse, parse_items};
 use super::item_ids::conversation_items;
 use super::item_pages::{PageQuery, item_list, nothing_after, page_of, parse_page};
-use super::owner_of;
 use crate::answer::json_response;
 use crate::error::{ApiError, ApiResult};
-use crate::limits::body::rendered;
 use crate::limits::peer_share::PeerKey;
+use crate::limits::read_body::rendered;
+use crate::object_owner::owner_of;
 use crate::request_context::RequestContext;
 use crate::state::{ServerState, SharedState};
 

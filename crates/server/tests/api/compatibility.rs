@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use hob_core::Engine;
 use hob_engines::{Cloud, CloudOptions, Endpoint, EndpointOptions, Ollama, Provider, Style};
 use hob_llama::{LlamaEngine, LlamaOptions};
-use hob_testkit::{BriefEngine, FakeServer, Recorded, Reply, link_test_model};
+use hob_testkit::{BriefEngine, FakeServer, Recorded, Reply, link_model, part};
 use reqwest::Response;
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ pub fn all_engines(fake: &FakeServer) -> Vec<AskedEngine> {
 fn embedded() -> Arc<dyn Engine> {
     static EMBEDDED: LazyLock<Arc<dyn Engine>> = LazyLock::new(|| {
         let models = Path::new(env!("CARGO_TARGET_TMPDIR")).join("models-of-server");
-        link_test_model(&models, "m");
+        link_model(&models, "m", Path::new(&part("HOB_TEST_SHORT_MODEL")));
         let options = LlamaOptions { threads: 1, ..LlamaOptions::new(models) };
         Arc::new(BriefEngine(Arc::new(LlamaEngine::new(options))))
     });

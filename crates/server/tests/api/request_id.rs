@@ -1,11 +1,10 @@
 //! `x-request-id`: the id of a request in its answer, in the log and in the trace.
 
-use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use hob_config::ServerConfig;
-use hob_core::{Delta, EngineError, with_request_id};
-use hob_testkit::ScriptedEngine;
+use hob_core::{Delta, EngineError};
+use hob_testkit::{CapturedLog, ScriptedEngine};
 use reqwest::Response;
 use serde_json::json;
 
@@ -60,47 +59,10 @@ async fn a_valid_request_id_of_the_caller_is_kept() {
     assert!(raw.rest().await.contains("x-request-id: req_"));
 }
 
-/// The log of this process.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(&with_request_id(bytes));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    /// The log of this process, because the server's threads have no other.
-    fn start() -> Self {
-        static LOG: std::sync::OnceLock<Log> = std::sync::OnceLock::new();
-        LOG.get_or_init(|| {
-            let log = Log::default();
-            let writer = log.clone();
-            // The default log level of 'hob serve'.
-            let format = tracing_subscriber::fmt().compact().with_ansi(false);
-            format.with_max_level(tracing::Level::WARN).with_writer(move || writer.clone()).init();
-            log
-        })
-        .clone()
-    }
-
-    /// The lines that contain this word.
-    fn lines(&self, word: &str) -> Vec<String> {
-        let bytes = self.0.lock().unwrap();
-        let text = String::from_utf8_lossy(&bytes);
-        text.lines().filter(|line| line.contains(word)).map(str::to_owned).collect()
-    }
-}
-
 #[tokio::test]
 async fn log_lines_have_the_request_id_and_refusals_are_logged() {
-    let log = Log::start();
+    // Of the process, because the server has threads of its own.
+    let log = CapturedLog::of_process();
     let engine = ScriptedEngine::new(|_| {
         let (engine, reason) = ("vllm".to_owned(), "gone".to_owned());
         vec![Ok(Delta::text("It")), Err(EngineError::Interrupted { engine, reason })]

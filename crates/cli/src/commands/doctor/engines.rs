@@ -14,8 +14,9 @@ use super::report::{CheckStatus, DoctorCheck};
 use crate::engine_advice;
 use crate::engine_status::{EngineState, EngineStatus, is_discovered};
 use crate::failure;
-use crate::local_models;
 use crate::output::number::counted;
+use crate::starter_model;
+use crate::stored_models;
 
 /// The engine that would answer a question now.
 pub enum EngineToAsk<'a> {
@@ -143,9 +144,9 @@ pub fn check_unmade(error: EngineError) -> DoctorCheck {
     DoctorCheck::new("engine", CheckStatus::Bad, failure::explain(&error.into())).advise(advice)
 }
 
-/// Model files of the embedded engine that cannot be loaded.
+/// Model files of the embedded engine that are missing or cannot be loaded.
 pub fn check_files(config: &Config, home: &Path) -> Vec<DoctorCheck> {
-    let broken = local_models::broken_models(config, home).into_iter();
+    let broken = stored_models::broken_models(config, home).into_iter();
     let check = broken.map(|(id, problem)| {
         DoctorCheck::new(
             EngineName::Embedded.as_str(),
@@ -154,7 +155,15 @@ pub fn check_files(config: &Config, home: &Path) -> Vec<DoctorCheck> {
         )
         .advise(format!("Remove it with 'hob model rm {id}', then pull it again"))
     });
-    check.collect()
+    let missing = stored_models::missing_draft_model(config, home).map(|model| {
+        DoctorCheck::new(
+            EngineName::Embedded.as_str(),
+            CheckStatus::Warning,
+            format!("the draft model '{model}' is not downloaded, so models answer without it"),
+        )
+        .advise(format!("Download it with 'hob model pull {model}', or remove [engine.embedded] draft_model"))
+    });
+    check.chain(missing).collect()
 }
 
 /// Which engine answers by the rules of selection.
@@ -237,7 +246,7 @@ fn check_download<'a>(download: StarterDownload) -> (EngineToAsk<'a>, DoctorChec
         StarterDownload::Possible => {
             let message = format!(
                 "no engine is running; the first question downloads a small starter model ({})",
-                local_models::starter_size()
+                starter_model::starter_size()
             );
             let check = DoctorCheck::new(NAME, CheckStatus::Good, message).advise(
                 "Download it now with 'hob model pull smollm2-135m-instruct', or start an engine, e.g. with 'ollama serve'",

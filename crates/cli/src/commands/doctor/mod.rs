@@ -35,11 +35,11 @@ use self::report::{CheckStatus, DoctorCheck, DoctorReport};
 use crate::args::DoctorArgs;
 use crate::commands::block_on;
 use crate::engine_status::check_engines;
-use crate::local_models;
 use crate::named_keys::NamedKeys;
 use crate::output::progress::Spinner;
 use crate::own_address;
 use crate::server_urls::MachineOnNetwork;
+use crate::starter_model;
 
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let environment = Environment::from_process();
@@ -158,7 +158,7 @@ async fn starter_download(config: &Config, home: &Path) -> StarterDownload {
     if !home::can_write(&home.join("models")) {
         return StarterDownload::NotWritable;
     }
-    match local_models::can_fetch_starter(config, home).await {
+    match starter_model::can_fetch_starter(config, home).await {
         true => StarterDownload::Possible,
         false => StarterDownload::NoSource,
     }

@@ -5,9 +5,9 @@ use hob_core::{Engine, ModelInfo, ModelKind};
 
 use super::report::{CheckStatus, DoctorCheck};
 use crate::engine_advice;
-use crate::local_models;
 use crate::model_advice::is_downloadable;
 use crate::output::text::one_line;
+use crate::starter_model;
 
 const NAME: &str = "model";
 
@@ -79,7 +79,7 @@ pub fn check(engine: &dyn Engine, models: Option<&[ModelInfo]>, wanted: Option<&
 /// A model that answers, where it comes from, and a hint if it is the starter model.
 fn described(model: &str, origin: &str) -> String {
     let name = one_line(model);
-    match local_models::trial_note(&name) {
+    match starter_model::trial_note(&name) {
         Some(trial) => format!("{name}{origin}\n{trial}"),
         None => format!("{name}{origin}"),
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use hob_config::ServerConfig;
-use tokio::net::TcpListener;
+use hob_net::check_port;
 
 use super::report::{CheckStatus, DoctorCheck};
 use crate::output::number::counted;
@@ -15,9 +15,8 @@ const NAME: &str = "port";
 /// The check, and the server that runs.
 pub async fn check(config: &ServerConfig, home: &Path) -> (DoctorCheck, Option<LocatedServer>) {
     let (host, port) = (config.host.as_str(), config.port);
-    // Closed at once: the search for a running server also looks here.
-    let bound = TcpListener::bind((host, port)).await.map(drop);
-    if let Err(error) = &bound
+    let free = check_port(host, port).await;
+    if let Err(error) = &free
         && error.kind() != io::ErrorKind::AddrInUse
     {
         let message = format!("cannot listen on {host}:{port}: {error}");
@@ -25,14 +24,14 @@ pub async fn check(config: &ServerConfig, home: &Path) -> (DoctorCheck, Option<L
     }
     let server = running_server::locate(config, home).await;
     if let (ServerProbe::Hob { health, .. }, Some(url)) = (server.probe, server.url()) {
-        let running = match bound {
+        let running = match free {
             Ok(()) => format!("{port} is free for 'hob serve'; Hob is already running at {url}"),
             Err(_) if server.port == port => format!("Hob is already running on {port}"),
             Err(_) => format!("Hob is already running at {url}"),
         };
         return (check_running(running, health, &server).await, Some(server));
     }
-    let check = match bound {
+    let check = match free {
         Ok(()) => DoctorCheck::new(NAME, CheckStatus::Good, format!("{port} is free for 'hob serve'")),
         Err(_) => DoctorCheck::new(NAME, CheckStatus::Warning, format!("another program listens on {port}"))
             .advise("Stop it, or choose another port: 'hob serve --port 8001', or [server] port"),

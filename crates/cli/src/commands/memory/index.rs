@@ -10,7 +10,7 @@ use hob_memory::index::count;
 use hob_memory::{IndexReport, IndexRequest, ProgressListener};
 use tokio_util::sync::CancellationToken;
 
-use super::progress::{IndexBar, NamedFiles};
+use super::progress_bar::{IndexBar, NamedFiles};
 use crate::args::MemoryIndexArgs;
 use crate::change_notice::{ChangedPart, tell_servers};
 use crate::output;

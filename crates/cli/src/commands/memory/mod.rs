@@ -3,9 +3,9 @@
 mod excerpt;
 mod forget;
 mod index;
-mod index_progress;
 mod list;
-mod progress;
+mod progress_bar;
+mod progress_text;
 mod reader_process;
 mod search;
 mod short_paths;
@@ -27,11 +27,11 @@ use hob_memory::MemoryService;
 
 use crate::args::{MemoryCommand, NetworkAccess};
 use crate::commands::block_on;
-use crate::local_models;
+use crate::model_download;
 use crate::settings;
 use crate::signals::Signals;
 
-pub use progress::NamedFiles;
+pub use progress_bar::NamedFiles;
 pub use reader_process::{read_file, reader};
 
 pub fn run(command: MemoryCommand, named: NamedFiles) -> Result<ExitCode> {
@@ -63,7 +63,7 @@ fn documents(config: &Config, network: NetworkAccess) -> Result<Arc<MemoryServic
 }
 
 fn memory_in(databases: Databases, config: &Config, network: NetworkAccess) -> Result<Arc<MemoryService>> {
-    let first_use = local_models::first_vectors(network);
+    let first_use = model_download::first_vectors(network);
     let wiring = MemoryWiring { reader: reader(), first_use, ..MemoryWiring::default() };
     Ok(open_memory(config, &settings::home()?, databases.memory, wiring)?)
 }

@@ -10,7 +10,7 @@ use hob_core::model::{AUTO, DEFAULT_MODEL};
 use hob_core::{DevicePlan, DeviceShare, ModelInfo, ModelKind};
 use hob_engines::ollama::ModelDetails;
 use hob_models::catalogue;
-use hob_models::{LocalModels, ModelFootprint, StoredModel, StoredProjector};
+use hob_models::{DraftPlan, LocalModels, ModelFootprint, StoredModel, StoredProjector};
 use serde_json::{Value, json};
 
 use super::available::abilities;
@@ -102,6 +102,8 @@ struct StoredFacts {
     capabilities: Option<String>,
     license: Option<String>,
     projector: Option<StoredProjector>,
+    /// `None` if the settings name none that the model can have.
+    draft: Option<DraftPlan>,
 }
 
 impl StoredFacts {
@@ -130,6 +132,7 @@ impl StoredFacts {
                 .map(abilities)
                 .or_else(by_header),
             projector: stored.projector.clone(),
+            draft: local.draft_plan(stored).await,
             license: header.license.clone().or_else(|| entry.map(|entry| entry.license.to_owned())),
         })
     }
@@ -173,6 +176,7 @@ impl ModelOnEngine<'_> {
             ]),
         }
         facts.extend([
+            ("Draft model", stored.and_then(|stored| stored.draft.as_ref().map(draft_fact))),
             ("Projector", stored.and_then(|stored| stored.projector.as_ref().map(projector_fact))),
             ("Capabilities", capabilities.or_else(|| stored?.capabilities.clone())),
             ("Licence", details.license.or_else(|| stored?.license.clone())),
@@ -193,6 +197,9 @@ impl ModelOnEngine<'_> {
             value["memory"] = memory_json(&stored.footprint);
             value["devices"] = json!(stored.devices.as_ref().map(devices_json));
             value["license"] = json!(stored.license);
+            value["draft_model"] = json!(
+                stored.draft.as_ref().map(|draft| { json!({"model": draft.model, "memory": draft.memory}) })
+            );
             value["projector"] = json!(stored.projector.as_ref().map(|projector| {
                 json!({
                     "file": projector.path, "size": projector.size, "vision": projector.sees, "audio": projector.hears,
@@ -221,6 +228,14 @@ fn devices_json(plan: &DevicePlan) -> Value {
     let card =
         |share: &DeviceShare| json!({"device": share.device, "layers": share.layers, "bytes": share.bytes});
     json!({"layers": plan.layers, "cards": plan.shares.iter().map(card).collect::<Vec<_>>()})
+}
+
+/// What guesses the next tokens for a model.
+fn draft_fact(draft: &DraftPlan) -> String {
+    match draft.memory {
+        Some(bytes) => format!("{} (about {} more at most)", draft.model, memory(bytes)),
+        None => format!("{}, for which there is not enough memory", draft.model),
+    }
 }
 
 /// What reads pictures and sound for a model.

@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use super::{asked, check_all_engines, chosen, silent};
 use crate::engine_status::{EngineState, EngineStatus};
 use crate::failure;
-use crate::local_models;
 use crate::output::number::{memory, tokens, weights};
 use crate::output::table::{self, Column};
 use crate::output::text::one_line;
 use crate::output::{self, OutputFormat};
 use crate::settings;
+use crate::starter_model;
 
 /// The number of concurrent requests for details, and the timeout of each.
 const QUESTIONS: usize = 4;
@@ -50,7 +50,7 @@ pub async fn run(config: &Config, format: OutputFormat) -> Result<ExitCode> {
         OutputFormat::Text => {
             print(&listed)?;
             let default = listed.iter().find(|row| row.is_default);
-            if let Some(trial) = default.and_then(|row| local_models::trial_note(&row.model.id)) {
+            if let Some(trial) = default.and_then(|row| starter_model::trial_note(&row.model.id)) {
                 output::note(trial);
             }
         }

@@ -24,8 +24,8 @@ use crate::args::{ModelCommand, NetworkAccess};
 use crate::change_notice::{ChangedPart, tell_servers};
 use crate::commands::{audit, block_on};
 use crate::engine_status::{EngineState, EngineStatus, check_engines};
-use crate::local_models;
 use crate::model_advice::is_downloadable;
+use crate::model_download;
 use crate::output;
 use crate::output::progress::Spinner;
 use crate::output::question::{is_interactive, yes_or_no};
@@ -55,7 +55,7 @@ pub fn run(command: ModelCommand) -> Result<ExitCode> {
 
 /// Downloads a model: by Hob itself, or by Ollama.
 async fn download(config: &Config, name: &str, network: NetworkAccess) -> Result<ExitCode> {
-    let code = match local_models::pull(config, name, network).await? {
+    let code = match model_download::pull(config, name, network).await? {
         Some(code) => code,
         None => pull::run(config, name).await?,
     };
@@ -84,7 +84,8 @@ pub async fn find_or_download(config: &Config, name: &str) -> Result<Result<Usab
         return Err(info::not_found(name, &checked?));
     }
     let entry = hob_models::catalogue::find(name);
-    let size = entry.map_or_else(String::new, |entry| format!(" ({})", local_models::download_of(entry)));
+    let size =
+        entry.map_or_else(String::new, |entry| format!(" ({})", model_download::about_download(entry)));
     if !is_interactive() {
         bail!("no engine has the model '{name}'. Download it with 'hob model pull {name}'{size}.");
     }

@@ -15,7 +15,7 @@ use crate::args::NetworkAccess;
 use crate::commands::audit;
 use crate::commands::reload::reload_running;
 use crate::engine_status::EngineStatus;
-use crate::local_models;
+use crate::model_download;
 use crate::output;
 use crate::output::text::one_line;
 use crate::settings;
@@ -58,9 +58,9 @@ async fn find_or_expect(config: &Config, name: &str, entry: &CatalogueEntry) -> 
     }
     output::warning(format_args!(
         "No engine has {name} yet. Download it with 'hob model pull {name}' ({}).",
-        local_models::download_of(entry)
+        model_download::about_download(entry)
     ));
-    let is_own = local_models::own_source(config, name, NetworkAccess::Online).await?.is_some();
+    let is_own = model_download::own_source(config, name, NetworkAccess::Online).await?.is_some();
     Ok(if is_own { entry.name } else { name }.to_owned())
 }
 

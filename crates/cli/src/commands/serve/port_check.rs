@@ -4,15 +4,15 @@ use std::io;
 
 use anyhow::{Result, bail};
 use hob_config::ServerConfig;
+use hob_net::check_port;
 use hob_server::ServeError;
-use tokio::net::TcpListener;
 
 use crate::running_server::{self, ServerProbe};
 
-/// Binds the address and releases it immediately.
+/// Checks it before the server starts, which takes longer.
 pub async fn check(server: &ServerConfig) -> Result<()> {
     let ServerConfig { host, port, .. } = server;
-    let Err(source) = TcpListener::bind((host.as_str(), *port)).await else { return Ok(()) };
+    let Err(source) = check_port(host, *port).await else { return Ok(()) };
     if source.kind() == io::ErrorKind::AddrInUse
         && let ServerProbe::Hob { scheme, .. } = running_server::probe(host, *port).await
     {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::answer::{WireUsage, finish_reason};
-use crate::wire::engine_error::specific_code;
+use crate::wire::error_response::specific_code;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
 use crate::wire::stream_decoder::{DecodeError, Decoder};

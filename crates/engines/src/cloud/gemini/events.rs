@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::call_id;
 use super::wire_types::{Candidate, WireAnswer, WirePart, finish_reason};
-use crate::wire::engine_error::EngineErrorBody;
+use crate::wire::error_response::EngineErrorBody;
 use crate::wire::frames::Framing;
 use crate::wire::sse::SseEvent;
 use crate::wire::stream_decoder::{DecodeError, Decoder};

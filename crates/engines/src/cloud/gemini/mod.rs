@@ -21,7 +21,7 @@ use reqwest::header::HeaderName;
 use super::access::ProviderAccess;
 use crate::embeddings::{EmbeddingCollector, ONLY_TEXT, OverlongPolicy, batches};
 use crate::wire::client::{Endpoint, EndpointOptions, KeyHeader};
-use crate::wire::engine_error::unknown_model;
+use crate::wire::error_response::unknown_model;
 use crate::wire::resend::Resend;
 use crate::wire::response::Response;
 use crate::wire::stream_decoder::deltas;

@@ -10,11 +10,11 @@ use hob_core::{
 use hob_llama::{LlamaEngine, LlamaOptions};
 use serde_json::{Map, json};
 
-use super::{MODEL, answer, ask, engine, models_dir, options, refusal, split};
+use super::{MODEL, answer, ask, engine, models_dir, options, real_answer, refusal, split};
 
 #[tokio::test]
 async fn a_question_is_answered_and_counted() {
-    let generation = answer(&ask("What is the capital of France? Answer in one sentence.", 32)).await;
+    let generation = real_answer(&ask("What is the capital of France? Answer in one sentence.", 32)).await;
     assert!(generation.answer.content.contains("Paris"), "got: {}", generation.answer.content);
     let usage = generation.usage.expect("usage");
     assert_eq!(usage.prompt_tokens, 42);
@@ -54,7 +54,7 @@ async fn an_answer_that_the_caller_began_is_continued() {
     let read = DetokenizeRequest { model: MODEL.into(), tokens };
     let prompt = engine.detokenize(&read).await.expect("text");
     assert!(prompt.ends_with(&format!("assistant\n{begun}")), "{prompt}");
-    let text = answer(&request).await.answer.content;
+    let text = real_answer(&request).await.answer.content;
     assert!(text.contains("Paris") && !text.contains(begun), "{text}");
 
     request.messages.push(Message::new(Role::User, "And of Italy?"));
@@ -110,7 +110,7 @@ async fn guessed_tokens_do_not_change_an_answer() {
 #[tokio::test]
 async fn a_stop_string_ends_the_answer_also_across_tokens() {
     let question = "What is the capital of France? Answer in one sentence.";
-    let whole = answer(&ask(question, 32)).await.answer.content;
+    let whole = real_answer(&ask(question, 32)).await.answer.content;
     let at = whole.find("capital").expect("the usual answer");
     // From the middle of one word to the middle of another.
     let stop = whole[at + 3..at + 9].to_owned();
@@ -118,7 +118,7 @@ async fn a_stop_string_ends_the_answer_also_across_tokens() {
         sampling: Sampling { stop: vec![stop.clone()], ..Sampling::default() },
         ..ask(question, 32)
     };
-    let stopped = answer(&request).await.answer;
+    let stopped = real_answer(&request).await.answer;
     assert_eq!(
         (stopped.content.as_str(), stopped.finish_reason),
         (&whole[..at + 3], FinishReason::StopSequence(stop))
@@ -138,7 +138,7 @@ async fn probabilities_have_the_standard_format() {
         sampling: Sampling { logprobs: true, top_logprobs: Some(2), ..Sampling::default() },
         ..ask("What is the capital of France? Answer in one sentence.", 3)
     };
-    let answer = answer(&request).await.answer;
+    let answer = real_answer(&request).await.answer;
     let logprobs = answer.logprobs.expect("probabilities");
     let tokens = logprobs["content"].as_array().expect("a list");
     assert_eq!(tokens.len(), 3);

@@ -9,7 +9,7 @@ use hob_core::{
 };
 use serde_json::Value;
 
-use super::{MODEL, answer, ask, engine, split};
+use super::{MODEL, answer, ask, engine, real_engine, split};
 
 fn text(prompt: &str, max_tokens: i64) -> CompletionRequest {
     CompletionRequest {
@@ -23,7 +23,7 @@ fn text(prompt: &str, max_tokens: i64) -> CompletionRequest {
 
 #[tokio::test]
 async fn a_text_is_continued_as_it_stands_from_text_and_from_tokens() {
-    let engine = engine().await;
+    let engine = real_engine().await;
     let whole = engine.complete(&text("1, 2, 3, 4,", 6)).await.expect("an answer");
     assert!(whole.answer.content.starts_with(" 5, 6"), "got: {}", whole.answer.content);
     assert_eq!(whole.answer.finish_reason, FinishReason::Length);
@@ -74,7 +74,7 @@ fn logprob(token: &Value) -> f64 {
 
 #[tokio::test]
 async fn a_repeated_prompt_has_the_probabilities_that_the_model_gives_its_tokens() {
-    let engine = engine().await;
+    let engine = real_engine().await;
     let prompt = "1, 2, 3, 4,";
     let written = engine.complete(&scored(prompt, 3)).await.expect("an answer");
     assert!(written.answer.content.starts_with("1, 2, 3, 4, 5"), "got: {}", written.answer.content);

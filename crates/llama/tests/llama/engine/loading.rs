@@ -7,7 +7,9 @@ use hob_core::{Engine, EngineError, GenerateRequest};
 use hob_llama::{LlamaEngine, LlamaOptions};
 use serde_json::{Map, json};
 
-use super::{MODEL, ask, engine, model_file, models_dir, options, refusal};
+use super::{
+    MODEL, ask, model_file, models_dir, options, real_engine, real_model_file, real_models_dir, refusal,
+};
 
 #[tokio::test]
 async fn an_idle_model_is_unloaded_and_loaded_again() {
@@ -24,11 +26,11 @@ async fn an_idle_model_is_unloaded_and_loaded_again() {
 
 #[tokio::test]
 async fn a_second_model_takes_the_place_of_an_idle_one_but_not_of_a_busy_one() {
-    let dir = models_dir();
-    std::os::unix::fs::symlink(model_file(), dir.path().join("other.gguf")).expect("a link");
+    let dir = real_models_dir();
+    std::os::unix::fs::symlink(real_model_file(), dir.path().join("other.gguf")).expect("a link");
     let options = options(&dir);
     // Room for one and a half.
-    let one = std::fs::metadata(model_file()).expect("a size").len() + 200_000_000;
+    let one = std::fs::metadata(real_model_file()).expect("a size").len() + 200_000_000;
     let engine = LlamaEngine::new(LlamaOptions { memory_budget: one, ..options });
     let endless = GenerateRequest {
         extra: Map::from_iter([("ignore_eos".to_owned(), json!(true))]),
@@ -117,7 +119,7 @@ async fn an_unknown_model_is_an_error_with_the_known_ones() {
 
 #[tokio::test]
 async fn a_list_of_models_has_their_properties() {
-    let models = engine().await.list_models().await.expect("a list");
+    let models = real_engine().await.list_models().await.expect("a list");
     let [model] = models.as_slice() else {
         panic!("one model, got {models:?}");
     };

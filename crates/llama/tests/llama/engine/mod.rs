@@ -3,6 +3,7 @@
 mod answers;
 mod completions;
 mod concurrency;
+mod drafts;
 // These call the processor's backend, which is a library that is loaded at the start then.
 #[cfg(not(feature = "dynamic-backends"))]
 mod exceptions;
@@ -24,7 +25,7 @@ use hob_core::{
 use hob_llama::{LlamaEngine, LlamaOptions};
 use tokio::sync::OnceCell;
 
-use crate::support::{MODEL, lasting_models_dir, model_file, models_dir};
+use crate::support::{MODEL, lasting_models_dir, model_file, models_dir, real_model_file, real_models_dir};
 
 fn options(dir: impl AsRef<Path>) -> LlamaOptions {
     LlamaOptions {
@@ -38,7 +39,14 @@ fn options(dir: impl AsRef<Path>) -> LlamaOptions {
 /// One engine for all tests that need nothing special of it, so that the model is loaded once.
 async fn engine() -> Arc<LlamaEngine> {
     static ENGINE: OnceCell<Arc<LlamaEngine>> = OnceCell::const_new();
-    let made = async || Arc::new(LlamaEngine::new(options(lasting_models_dir("plain"))));
+    let made = async || Arc::new(LlamaEngine::new(options(lasting_models_dir("short", &model_file()))));
+    Arc::clone(ENGINE.get_or_init(made).await)
+}
+
+/// The same with the real model.
+async fn real_engine() -> Arc<LlamaEngine> {
+    static ENGINE: OnceCell<Arc<LlamaEngine>> = OnceCell::const_new();
+    let made = async || Arc::new(LlamaEngine::new(options(lasting_models_dir("real", &real_model_file()))));
     Arc::clone(ENGINE.get_or_init(made).await)
 }
 
@@ -54,6 +62,10 @@ fn ask(question: &str, max_tokens: i64) -> GenerateRequest {
 
 async fn answer(request: &GenerateRequest) -> Generation {
     engine().await.generate(request).await.expect("an answer")
+}
+
+async fn real_answer(request: &GenerateRequest) -> Generation {
+    real_engine().await.generate(request).await.expect("an answer")
 }
 
 async fn refusal(request: &GenerateRequest) -> EngineError {

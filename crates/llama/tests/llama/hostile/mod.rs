@@ -1,4 +1,4 @@
-//! Hostile schemas and requests against the embedded engine with a real model: each is answered or refused, and the engine
+//! Hostile schemas and requests against the embedded engine with a model: each is answered or refused, and the engine
 //! continues.
 
 mod generated;
@@ -16,7 +16,7 @@ use hob_llama::{LlamaEngine, LlamaOptions};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use crate::support::{MODEL, lasting_models_dir, model_file, models_dir};
+use crate::support::{MODEL, lasting_models_dir, model_file, models_dir, real_models_dir};
 
 fn options(dir: impl AsRef<Path>) -> LlamaOptions {
     // Tests run side by side; more threads than cores only wait for each other.
@@ -26,7 +26,7 @@ fn options(dir: impl AsRef<Path>) -> LlamaOptions {
 /// One engine for all tests, so that each meets what the others left behind.
 async fn engine() -> Arc<LlamaEngine> {
     static ENGINE: OnceCell<Arc<LlamaEngine>> = OnceCell::const_new();
-    let made = async || Arc::new(LlamaEngine::new(options(lasting_models_dir("plain"))));
+    let made = async || Arc::new(LlamaEngine::new(options(lasting_models_dir("short", &model_file()))));
     Arc::clone(ENGINE.get_or_init(made).await)
 }
 
@@ -59,10 +59,18 @@ fn as_tool(schema: &Value, question: &str, max_tokens: i64) -> GenerateRequest {
     }
 }
 
+/// Asserts that the engine answers as one that has seen nothing else.
 async fn still_answers(engine: &LlamaEngine) {
-    let answer = engine.generate(&ask("What is the capital of France? Answer in one sentence.", 16)).await;
-    let content = answer.expect("an answer").answer.content;
-    assert!(content.contains("Paris"), "{content}");
+    static EXPECTED: OnceCell<String> = OnceCell::const_new();
+    let asked = async |engine: &LlamaEngine| {
+        let answer =
+            engine.generate(&ask("What is the capital of France? Answer in one sentence.", 16)).await;
+        answer.expect("an answer").answer.content
+    };
+    let dir = models_dir();
+    let expected = EXPECTED.get_or_init(async || asked(&LlamaEngine::new(options(&dir))).await).await;
+    assert!(!expected.is_empty());
+    assert_eq!(asked(engine).await, *expected);
 }
 
 /// The field that a refusal names.

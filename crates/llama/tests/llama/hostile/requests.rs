@@ -10,7 +10,7 @@ use hob_testkit::gguf::{MetadataValue, copy_with_metadata};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use super::{MODEL, ask, engine, model_file, models_dir, named, options, still_answers};
+use super::{MODEL, ask, engine, model_file, models_dir, named, options, real_models_dir, still_answers};
 
 #[tokio::test]
 async fn huge_numbers_are_harmless() {
@@ -50,7 +50,7 @@ async fn an_undocumented_field_is_ignored_and_named() {
 
 #[tokio::test]
 async fn memory_grows_with_the_requests() {
-    let dir = models_dir();
+    let dir = real_models_dir();
     let engine = Arc::new(LlamaEngine::new(LlamaOptions {
         context: None,
         threads: 2,

@@ -1,5 +1,6 @@
 //! Engines with the same model under several names.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use hob_core::{Engine, GenerateRequest, MaxTokens, Message, Role, Temperature};
@@ -11,10 +12,15 @@ use crate::support::model_file;
 
 /// A directory with the same model under several names.
 pub fn models_dir(names: &[String]) -> TempDir {
+    dir_of(&model_file(), names)
+}
+
+/// The same with this model.
+pub fn dir_of(model: &Path, names: &[String]) -> TempDir {
     let dir = TempDir::new().expect("a directory for models");
     for name in names {
         let link = dir.path().join(format!("{name}.gguf"));
-        std::os::unix::fs::symlink(model_file(), link).expect("a link to the model");
+        std::os::unix::fs::symlink(model, link).expect("a link to the model");
     }
     dir
 }

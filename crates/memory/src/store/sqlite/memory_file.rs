@@ -8,7 +8,7 @@ use hob_db::{Database, DatabaseError, DbResult, Durability, Migrations};
 use parking_lot::RwLock;
 use rusqlite::{Connection, Transaction};
 
-use crate::vector_codes::VectorCodes;
+use crate::vector_signs::VectorSigns;
 
 /// The migrations of its tables.
 pub const MIGRATIONS: Migrations = Migrations {
@@ -35,7 +35,7 @@ const TURN: Duration = Duration::from_millis(1);
 /// Holds the signs of all vectors in memory, so all callers share one store.
 pub struct SqliteMemoryStore {
     pub(super) database: Database,
-    pub(super) codes: RwLock<VectorCodes>,
+    pub(super) codes: RwLock<VectorSigns>,
 }
 
 impl SqliteMemoryStore {
@@ -111,7 +111,7 @@ impl Scope {
 pub(super) struct SqliteSnapshot<'a> {
     pub(super) connection: &'a Connection,
     pub(super) database: &'a Database,
-    pub(super) codes: &'a RwLock<VectorCodes>,
+    pub(super) codes: &'a RwLock<VectorSigns>,
     pub(super) scope: Scope,
 }
 

@@ -7,8 +7,8 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::memory_file::{Scope, SqliteMemoryStore, SqliteSnapshot};
 use crate::store::{ChunkHit, ChunkText, NewVector, SourceScope};
-use crate::vector_codes::{CodesVersion, VectorCodes};
 use crate::vector_quantization::{code, from_bytes, normalize, quantize, similarity, to_bytes};
+use crate::vector_signs::{CodesVersion, VectorSigns};
 
 /// Up to this many vectors are compared in full.
 const FEW: usize = 4_096;
@@ -167,7 +167,7 @@ impl SqliteSnapshot<'_> {
     ) -> rusqlite::Result<Vec<i64>> {
         let code = code(normal);
         let own: Option<HashSet<i64>> = own.map(|own| own.into_iter().collect());
-        let nearest = |codes: &VectorCodes| {
+        let nearest = |codes: &VectorSigns| {
             let searched = own.as_ref().map_or(codes.len(), HashSet::len);
             let compared = match searched {
                 0..=FEW => FEW,
@@ -187,18 +187,18 @@ impl SqliteSnapshot<'_> {
         }
         let mut codes = self.codes.write();
         if codes.model != model.id {
-            *codes = VectorCodes::of_model(model.id, model.dimensions);
+            *codes = VectorSigns::of_model(model.id, model.dimensions);
         }
         if codes.version.is_after(version) {
             // A later search was faster. This one reads its own codes, which is rare.
             drop(codes);
-            let mut own = VectorCodes::of_model(model.id, model.dimensions);
+            let mut own = VectorSigns::of_model(model.id, model.dimensions);
             catch_up(self.connection, &mut own, version)?;
             return Ok(nearest(&own));
         }
         if let Err(error) = catch_up(self.connection, &mut codes, version) {
             // A partial update is worse than none.
-            *codes = VectorCodes::default();
+            *codes = VectorSigns::default();
             return Err(error);
         }
         Ok(nearest(&codes))
@@ -235,7 +235,7 @@ fn version(connection: &Connection) -> rusqlite::Result<CodesVersion> {
 }
 
 /// Updates the codes to `version`, the state of the database.
-fn catch_up(connection: &Connection, codes: &mut VectorCodes, version: CodesVersion) -> rusqlite::Result<()> {
+fn catch_up(connection: &Connection, codes: &mut VectorSigns, version: CodesVersion) -> rusqlite::Result<()> {
     if codes.version.removed < version.removed && codes.len() > 0 {
         match gone_since(connection, codes.version.removed)? {
             Some(gone) => codes.remove(&gone),

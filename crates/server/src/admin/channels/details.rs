@@ -7,7 +7,6 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::Extensions;
-use axum::routing::{MethodRouter, get};
 use hob_channels::whatsapp::{CHANNEL, LinkState, WhatsappLinking};
 use hob_channels::{ChannelService, ChannelStatus, MAX_RECENT, RecentLine, ReplyRules, Speaker};
 use hob_core::AgentPreference;
@@ -20,6 +19,7 @@ use crate::admin::{audit, settings};
 use crate::error::{ApiError, ApiResult, LINK_ON_THE_MACHINE};
 use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
+use crate::route_methods::{RouteMethods, get};
 use crate::state::{ServerState, SharedState};
 
 const DEFAULT_MESSAGES: usize = 50;
@@ -135,7 +135,7 @@ fn message(line: RecentLine) -> Value {
 }
 
 /// `GET`, `POST`, `PUT` and `DELETE /v1/channels/whatsapp`.
-pub(crate) fn whatsapp() -> MethodRouter<Arc<ServerState>> {
+pub(crate) fn whatsapp() -> RouteMethods {
     get(show_link).post(start_link).put(turn_on).delete(cancel_link)
 }
 

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::error::{ApiError, ApiResult};
 use crate::json::read;
-use crate::limits::body::read_json;
+use crate::limits::read_body::read_json;
 use crate::request_context::RequestContext;
 use crate::state::SharedState;
 

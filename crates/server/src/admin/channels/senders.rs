@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::admin::audit;
 use crate::error::{ApiError, ApiResult};
 use crate::json::read;
-use crate::limits::body::read_json;
+use crate::limits::read_body::read_json;
 use crate::request_context::RequestContext;
 use crate::state::SharedState;
 

@@ -21,7 +21,7 @@ use crate::admin::audit;
 use crate::admin::key_request::begin_request;
 use crate::error::{ApiError, ApiResult};
 use crate::json::read;
-use crate::limits::body::{JsonBody, read_file, read_json};
+use crate::limits::read_body::{JsonBody, read_file, read_json};
 use crate::page_limit::page_limit;
 use crate::request_context::RequestContext;
 use crate::state::{ServerState, SharedState};

@@ -13,7 +13,7 @@ use super::documents::DocumentCaller;
 use crate::admin::audit;
 use crate::error::{ApiError, ApiResult};
 use crate::json::read;
-use crate::limits::body::read_json;
+use crate::limits::read_body::read_json;
 use crate::request_context::RequestContext;
 use crate::state::SharedState;
 

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use crate::admin::key_request::begin_request;
 use crate::error::{ApiError, ApiResult};
 use crate::json::read;
-use crate::limits::body::read_json;
+use crate::limits::read_body::read_json;
 use crate::request_context::RequestContext;
 use crate::state::{ServerState, SharedState};
 use crate::whole_number::WholeNumber;

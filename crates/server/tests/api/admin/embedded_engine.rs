@@ -237,7 +237,7 @@ async fn a_build_without_the_engine_says_so() {
 }
 
 fn put_model(directory: &Path, name: &str) {
-    let (file, path) = (part("HOB_TEST_MODEL"), directory.join(name));
+    let (file, path) = (part("HOB_TEST_SHORT_MODEL"), directory.join(name));
     std::fs::hard_link(&file, &path).or_else(|_| std::fs::copy(&file, &path).map(drop)).unwrap();
 }
 

@@ -132,7 +132,9 @@ async fn references_to_many_large_responses_are_refused() {
 #[tokio::test]
 async fn twenty_thousand_messages_in_a_row_are_joined_in_no_time() {
     let engine = hello();
-    let server = StoringServer::start(engine.clone()).await;
+    // On a busy machine, a body of 60 MB takes longer than the usual pause.
+    let config = ServerConfig { body_timeout: WAIT_LIMIT, ..loopback_config() };
+    let server = StoringServer::start_on(tempfile::tempdir().unwrap(), engine.clone(), config).await;
     let text = "x".repeat(3_000);
     for role in ["user", "assistant"] {
         let mut input =

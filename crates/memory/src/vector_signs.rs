@@ -22,7 +22,7 @@ impl CodesVersion {
 
 /// Ordered by id.
 #[derive(Debug, Default)]
-pub(crate) struct VectorCodes {
+pub(crate) struct VectorSigns {
     /// The id of the model.
     pub(crate) model: i64,
     /// The version of the codes.
@@ -32,9 +32,9 @@ pub(crate) struct VectorCodes {
     words: Vec<u64>,
 }
 
-impl VectorCodes {
+impl VectorSigns {
     pub(crate) fn of_model(model: i64, dimensions: usize) -> Self {
-        VectorCodes { model, words_each: code_words(dimensions), ..VectorCodes::default() }
+        VectorSigns { model, words_each: code_words(dimensions), ..VectorSigns::default() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -142,8 +142,8 @@ fn farthest_of_nearest(distances: &[u16], bits: usize, count: usize) -> u16 {
 mod tests {
     use super::*;
 
-    fn codes(words: &[u64]) -> VectorCodes {
-        let mut codes = VectorCodes::of_model(1, 64);
+    fn codes(words: &[u64]) -> VectorSigns {
+        let mut codes = VectorSigns::of_model(1, 64);
         for (index, word) in words.iter().enumerate() {
             codes.push(index as i64 + 1, [*word].into_iter());
         }
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn codes_of_common_lengths_are_compared_like_all_others() {
         for dimensions in [320, 384, 768, 1024] {
-            let mut codes = VectorCodes::of_model(1, dimensions);
+            let mut codes = VectorSigns::of_model(1, dimensions);
             let words = dimensions / 64;
             for id in 1..=9 {
                 codes.push(id, std::iter::repeat_n((1 << id) - 1, words));
@@ -192,7 +192,7 @@ mod tests {
     fn removed_codes_do_not_affect_others_and_free_memory() {
         for dimensions in [64, 320] {
             let words = dimensions / 64;
-            let mut codes = VectorCodes::of_model(1, dimensions);
+            let mut codes = VectorSigns::of_model(1, dimensions);
             for id in 1..=1_000 {
                 codes.push(id, std::iter::repeat_n(id as u64, words));
             }

@@ -131,5 +131,5 @@ fn files(request: &mut GenerateRequest) -> Vec<(String, &mut ContentPart)> {
 }
 
 #[cfg(test)]
-#[path = "documents_tests.rs"]
+#[path = "attached_files_tests.rs"]
 mod tests;

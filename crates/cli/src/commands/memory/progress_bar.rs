@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hob_memory::IndexProgress;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::index_progress::IndexProgressState;
+use super::progress_text::IndexProgressState;
 use crate::output;
 use crate::output::screen::ActiveBar;
 use crate::output::text::one_line;

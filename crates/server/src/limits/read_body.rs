@@ -297,5 +297,5 @@ fn announced_length(headers: &HeaderMap) -> Option<usize> {
 }
 
 #[cfg(test)]
-#[path = "body_tests.rs"]
+#[path = "read_body_tests.rs"]
 mod tests;
