@@ -51,15 +51,17 @@ impl LoadPlan {
             let options = draft_options(draft, options);
             Self::alone(cards.clone(), draft, &options)
         });
-        let Some(draft) = draft else { return Self::alone(cards, stored, options) };
+        let alone = Self::alone(cards.clone(), stored, options)?;
+        let Some(draft) = draft else { return Some(alone) };
         let most = draft.at_most();
         let beside_draft = beside(&cards, most.cards.iter());
         let plan = Self::alone(beside_draft, stored, &options.beside(most.main))?;
         let budget = options.memory_budget.saturating_add(room(&cards));
-        // What the model needs comes first.
-        match plan.footprint.memory.total().saturating_add(most.total()) > budget {
-            true => Self::alone(cards, stored, options),
-            false => Some(LoadPlan { draft: Some(Box::new(draft)), ..plan }),
+        // What the model needs comes first: without all of its layers on the cards, it would be slower than any draft makes it.
+        let keeps_layers = plan.offload.layers >= alone.offload.layers;
+        match keeps_layers && plan.footprint.memory.total().saturating_add(most.total()) <= budget {
+            true => Some(LoadPlan { draft: Some(Box::new(draft)), ..plan }),
+            false => Some(alone),
         }
     }
 

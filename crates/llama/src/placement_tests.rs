@@ -1,5 +1,6 @@
 //! Where models go on graphics cards, with the header of a real model.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hob_core::DeviceShare;
@@ -131,4 +132,18 @@ fn the_main_memory_is_only_for_what_the_card_does_not_hold() {
     assert_eq!(residents.place(&stored, &options, size), (now(&["old"]), whole.clone()));
     let less = LlamaOptions { memory_budget: whole.main + GB - 1, ..options };
     assert_eq!(residents.place(&stored, &less, size), (now(&["old", "processor"]), whole));
+}
+
+#[test]
+fn a_draft_model_takes_no_layers_of_its_target_from_the_card() {
+    let stored = stored_model();
+    let options = options(GpuLayers::Auto);
+    let alone = whole(&stored, &options);
+    let drafted = StoredModel { draft: Some(Arc::new(stored.clone())), ..stored };
+    let on_card =
+        |free| LoadPlan::on(vec![card(0, RESERVE + free, 8 * GB)], &drafted, &options).expect("a header");
+    assert!(on_card(7 * GB).draft.is_some());
+    let tight = on_card(alone.on_cards() + alone.on_cards() / 2);
+    assert!(tight.draft.is_none());
+    assert_eq!(tight.at_start(), alone);
 }

@@ -1,6 +1,6 @@
 //! The methods of a route, each with its handler. All handlers get one type here, so that what the router puts around a handler is
-//! compiled once. Compiled for each of them, it is half of the time that the compiler takes for this crate: it proves again and again
-//! that the future of the handler may move to another thread.
+//! compiled once. Otherwise this crate takes 1.4 times as long to compile: for every handler, the compiler proves many times that its
+//! future may move to another thread.
 
 use std::sync::Arc;
 

@@ -112,6 +112,7 @@ impl<'model> Worker<'model> {
             }
         };
         let tasks: Vec<DraftTask<'_>> = wanted.iter().map(task).collect();
+        let alive: Vec<usize> = self.alive.iter().map(|sequence| sequence.slot).collect();
         if let Some(cells) = drafter.wanted_cells(&tasks) {
             let before = draft.cells.swap(cells, Ordering::Relaxed);
             let own = u32::try_from(slots.cells()).unwrap_or(u32::MAX);
@@ -128,7 +129,7 @@ impl<'model> Worker<'model> {
                 );
             }
         }
-        drafter.draft(&tasks, least, |token| loaded.ends_text(token))
+        drafter.draft(&tasks, &alive, least, |token| loaded.ends_text(token))
     }
 
     /// Learns how long the step took, in which so many guesses were right.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hob_models::{StoredModel, find_by_name};
 
+use super::vocabulary::MOST_MORE;
 use super::warn_once;
 use crate::options::DraftOptions;
 
@@ -46,12 +47,36 @@ fn choose(
             "[engine.embedded] draft_model '{wanted}' is an embedding model; choose one that writes"
         ));
     }
+    check_headers(target, &draft)?;
     Ok(Some(draft))
+}
+
+/// Refuses what the headers already show, before memory is planned for the draft model: tokens that cannot be taken back, and another
+/// number of tokens. The tokens themselves are compared when both models are loaded.
+fn check_headers(target: &StoredModel, draft: &StoredModel) -> Result<(), String> {
+    let (Some(ours), Some(theirs)) = (&target.header, &draft.header) else { return Ok(()) };
+    if ours.recurrence.is_some() {
+        return Err("it cannot take tokens back".to_owned());
+    }
+    if theirs.recurrence.is_some() {
+        return Err(format!("'{}' cannot take tokens back", draft.id));
+    }
+    match (ours.vocabulary, theirs.vocabulary) {
+        (Some(ours), Some(theirs)) if ours.abs_diff(theirs) > MOST_MORE as u64 => Err(format!(
+            "'{}' has another vocabulary: they have {ours} and {theirs} tokens. Choose a draft model of the same family",
+            draft.id
+        )),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use hob_models::GgufHeader;
+    use hob_models::gguf::Recurrence;
+
     use super::*;
+    use crate::fixtures::stored_model;
 
     fn stored(id: &str, size: u64) -> StoredModel {
         StoredModel {
@@ -92,6 +117,22 @@ mod tests {
             chosen(&stored("large", 100), "broken"),
             Err("[engine.embedded] draft_model 'broken' cannot be used: it is cut off".to_owned())
         );
+    }
+
+    #[test]
+    fn a_header_that_shows_another_vocabulary_is_enough() {
+        let model = stored_model();
+        let header = model.header.as_deref().expect("a header").clone();
+        let words = header.vocabulary.expect("a vocabulary");
+        let with = |header| StoredModel { header: Some(Arc::new(header)), ..stored("other", 100) };
+        let larger = GgufHeader { vocabulary: Some(words + 129), ..header.clone() };
+        let refused = check_headers(&with(larger), &model).expect_err("another vocabulary");
+        assert!(refused.contains(&format!("{} and {words} tokens", words + 129)), "{refused}");
+        let little_larger = GgufHeader { vocabulary: Some(words + 128), ..header.clone() };
+        assert_eq!(check_headers(&with(little_larger), &model), Ok(()));
+        let recurrence = Some(Recurrence { numbers: 1, attention_interval: None });
+        let recurrent = GgufHeader { recurrence, ..header };
+        assert!(check_headers(&with(recurrent), &model).is_err());
     }
 
     #[test]

@@ -170,10 +170,12 @@ impl<'model> Drafter<'model> {
     }
 
     /// Guesses for all tasks together, until the guesses of each are less likely than `least`. `ends_text` says whether a token ends
-    /// a text; it is never a guess. A long text that was not followed is read over several steps.
+    /// a text; it is never a guess. A long text that was not followed is read over several steps. The slots `alive`, of all answers in
+    /// progress, are not cleared for others.
     pub(crate) fn draft(
         &mut self,
         tasks: &[DraftTask<'_>],
+        alive: &[usize],
         least: f32,
         ends_text: impl Fn(Token) -> bool,
     ) -> Result<Drafts, String> {
@@ -182,7 +184,7 @@ impl<'model> Drafter<'model> {
             probabilities: vec![Vec::new(); tasks.len()],
             ..Drafts::default()
         };
-        let mut asked = self.follow(tasks, &mut drafts);
+        let mut asked = self.follow(tasks, alive, &mut drafts);
         while self.batch.n_tokens() > 0 {
             self.context.decode(&mut self.batch).map_err(|error| error.to_string())?;
             drafts.rounds += 1;
@@ -210,9 +212,10 @@ impl<'model> Drafter<'model> {
     }
 
     /// Puts what the memory does not have of the tasks' texts into the batch, the shortest first. Returns those whose text ends there.
-    fn follow(&mut self, tasks: &[DraftTask<'_>], drafts: &mut Drafts) -> Vec<Asked> {
+    fn follow(&mut self, tasks: &[DraftTask<'_>], alive: &[usize], drafts: &mut Drafts) -> Vec<Asked> {
         self.batch.clear();
-        let busy: Vec<usize> = tasks.iter().map(|task| task.slot).collect();
+        let others = alive.iter().filter(|slot| tasks.iter().all(|task| task.slot != **slot));
+        let busy: Vec<usize> = tasks.iter().map(|task| task.slot).chain(others.copied()).collect();
         tasks.iter().for_each(|task| self.rewind(task));
         let unread = |slots: &DraftSlots, task: &DraftTask<'_>| task.text.len() - slots.len(task.slot);
         let mut order: Vec<usize> = (0..tasks.len()).collect();

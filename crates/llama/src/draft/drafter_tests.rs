@@ -32,7 +32,7 @@ fn task(slot: usize, text: &[Token], most: usize) -> DraftTask<'_> {
 fn guesses(drafter: &mut Drafter<'_>, texts: &[&[Token]], most: usize) -> Vec<Vec<Token>> {
     let tasks: Vec<DraftTask<'_>> =
         texts.iter().enumerate().map(|(slot, text)| task(slot, text, most)).collect();
-    drafter.draft(&tasks, 0.0, |_| false).expect("guesses").guesses
+    drafter.draft(&tasks, &[], 0.0, |_| false).expect("guesses").guesses
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_long_text_is_read_over_several_steps_beside_the_guesses_for_others() {
     let mut steps = Vec::new();
     for _ in 0..4 {
         let tasks = [task(0, &long, 2), task(1, &short, 2)];
-        let drafts = drafter.draft(&tasks, 0.0, |_| false).expect("guesses");
+        let drafts = drafter.draft(&tasks, &[], 0.0, |_| false).expect("guesses");
         steps.push((drafts.guesses[0].len(), drafts.guesses[1].len(), drafts.caught_up));
     }
     assert_eq!(steps, [(0, 2, true), (0, 2, true), (2, 2, true), (2, 2, false)]);
@@ -109,7 +109,7 @@ fn a_long_prompt_is_read_when_the_answer_is_worth_it() {
     let text: Vec<Token> = target.tokens(TEXT, true).repeat(16)[..100].to_vec();
     let mut rounds = |written| {
         let task = DraftTask { written, ..task(0, &text, 2) };
-        drafter.draft(&[task], 0.0, |_| false).expect("guesses").rounds
+        drafter.draft(&[task], &[], 0.0, |_| false).expect("guesses").rounds
     };
     assert_eq!([0, 1, 2, 3, 3].map(&mut rounds), [0, 0, 0, 2, 2]);
 }
@@ -122,7 +122,7 @@ fn guesses_end_where_they_are_unlikely_where_the_text_ends_and_at_unknown_tokens
     let all = guesses(&mut drafter, &[&text], 8).remove(0);
     let draft = |drafter: &mut Drafter<'_>, text: &[Token], least, end| {
         drafter
-            .draft(&[task(0, text, 8)], least, |token| Some(token) == end)
+            .draft(&[task(0, text, 8)], &[], least, |token| Some(token) == end)
             .expect("guesses")
             .guesses
             .remove(0)
@@ -165,7 +165,7 @@ fn a_memory_that_is_full_is_an_error_and_no_crash() {
     drafter.forget_its_limit();
     let long: Vec<Token> = target.tokens(TEXT, true).repeat(100)[..1500].to_vec();
     let tasks = [task(0, &long, 4)];
-    let error = (0..20).find_map(|_| drafter.draft(&tasks, 0.0, |_| false).err());
+    let error = (0..20).find_map(|_| drafter.draft(&tasks, &[], 0.0, |_| false).err());
     assert!(error.is_some());
 }
 

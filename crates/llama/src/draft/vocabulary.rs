@@ -4,7 +4,7 @@
 const NAMED_FREELY: usize = 5;
 
 /// The tokens that the larger vocabulary may have more: some models of a family have a few at the end that nothing uses.
-const MOST_MORE: usize = 128;
+pub(super) const MOST_MORE: usize = 128;
 
 /// The vocabulary of a model: the kind of its tokenizer, and the texts of its tokens.
 pub(super) struct TokenTexts<K, T> {
