@@ -165,11 +165,12 @@ def question(seed):
     return " ".join(words.choice(WORDS) for _ in range(40))
 
 
-def together(port, arguments, streams, number):
+def at_once(port, streams, work):
+    """What `work` gives for the number of each stream, all at once, and the seconds that they took together."""
     results = [None] * streams
 
     def stream(index):
-        results[index] = ask(port, arguments, question(f"{number} {streams} {index}"), arguments.tokens)
+        results[index] = work(index)
 
     threads = [threading.Thread(target=stream, args=(index,)) for index in range(streams)]
     began = time.perf_counter()
@@ -180,6 +181,15 @@ def together(port, arguments, streams, number):
     took = time.perf_counter() - began
     if None in results:
         sys.exit(f"port {port}: one of {streams} streams failed")
+    return results, took
+
+
+def together(port, arguments, streams, number):
+    """The tokens per second of all streams together, and the milliseconds to the first token."""
+    def one_answer(index):
+        return ask(port, arguments, question(f"{number} {streams} {index}"), arguments.tokens)
+
+    results, took = at_once(port, streams, one_answer)
     return sum(result[3] for result in results) / took, statistics.median(result[0] for result in results) * 1000
 
 

@@ -13,60 +13,33 @@ import argparse
 import re
 import struct
 import sys
+from pathlib import Path
 
-from random_model import ALIGNMENT, UINT32, Reader, text
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "parts"))
 
-# Of each type: the numbers and bytes of a block, and the numbers in 16 bits at its beginning that scale it.
-TYPES = {0: (1, 4, 0), 2: (32, 18, 1), 3: (32, 20, 2), 8: (32, 34, 1)}
+import gguf
+
+# Of each type: the bytes of a block, and the numbers in 16 bits at its beginning that scale it.
+TYPES = {2: (18, 1), 3: (20, 2), 8: (34, 1)}
 # What adds to the text.
 OUTPUTS = ("attn_output.weight", "ffn_down.weight")
 
 
-def read(path):
-    """The metadata as it is in the file, by name, and the tensors: name, shape, type and bytes."""
-    with open(path, "rb") as file:
-        data = file.read()
-    reader = Reader(data)
-    if data[:4] != b"GGUF":
-        sys.exit(f"{path} is no GGUF file")
-    reader.at = 8
-    tensors, entries = reader.number("Q"), reader.number("Q")
-    metadata = {}
-    for _ in range(entries):
-        name, kind = reader.string().decode(), reader.number("I")
-        begin = reader.at
-        reader.skip(kind)
-        metadata[name] = (kind, data[begin : reader.at])
-    listed = []
-    for _ in range(tensors):
-        name = reader.string().decode()
-        shape = [reader.number("Q") for _ in range(reader.number("I"))]
-        listed.append((name, shape, reader.number("I"), reader.number("Q")))
-    start = -(-reader.at // ALIGNMENT) * ALIGNMENT
-    found = []
-    for name, shape, kind, offset in listed:
-        numbers, size, _ = TYPES[kind]
-        count = 1
-        for length in shape:
-            count *= length
-        bytes_of = count // numbers * size
-        found.append((name, shape, kind, data[start + offset : start + offset + bytes_of]))
-    return metadata, found
-
-
 def scaled(kind, data, part):
     """The same weights, multiplied."""
-    _, size, scales = TYPES[kind]
-    if not scales:
+    if kind not in TYPES:
         sys.exit("an output of a layer has a type that this program cannot scale")
+    size, scales = TYPES[kind]
+    # Padding may follow.
+    end = len(data) // size * size
     changed = bytearray(data)
     for scale in range(scales):
         at = 2 * scale
-        halves = bytearray(len(data) // size * 2)
-        halves[0::2], halves[1::2] = data[at::size], data[at + 1 :: size]
+        halves = bytearray(end // size * 2)
+        halves[0::2], halves[1::2] = data[at:end:size], data[at + 1 : end : size]
         values = struct.unpack(f"<{len(halves) // 2}e", halves)
         halves = struct.pack(f"<{len(values)}e", *(value * part for value in values))
-        changed[at::size], changed[at + 1 :: size] = halves[0::2], halves[1::2]
+        changed[at:end:size], changed[at + 1 : end : size] = halves[0::2], halves[1::2]
     return bytes(changed)
 
 
@@ -85,35 +58,20 @@ def enlarged(tensors, factor, part):
             yield f"blk.{layer + number}.{rest}", shape, kind, copy
 
 
-def write(path, metadata, tensors):
-    head = bytearray(b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata)))
-    for name, (kind, value) in metadata.items():
-        head += text(name.encode()) + struct.pack("<I", kind) + value
-    offset = 0
-    for name, shape, kind, data in tensors:
-        head += text(name.encode()) + struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
-        head += struct.pack("<IQ", kind, offset)
-        offset += -(-len(data) // ALIGNMENT) * ALIGNMENT
-    with open(path, "wb") as file:
-        file.write(head + b"\0" * (-len(head) % ALIGNMENT))
-        for _, _, _, data in tensors:
-            file.write(data + b"\0" * (-len(data) % ALIGNMENT))
-
-
 def main():
     parser = argparse.ArgumentParser(description="Make a large model of which a small one is a good draft.")
-    parser.add_argument("small")
-    parser.add_argument("large")
+    parser.add_argument("small", type=Path)
+    parser.add_argument("large", type=Path)
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--noise", type=float, default=0.0)
     arguments = parser.parse_args()
-    metadata, tensors = read(arguments.small)
+    metadata, tensors = gguf.read(arguments.small)
     key = "llama.block_count"
     if key not in metadata:
         sys.exit(f"{arguments.small} is not of the architecture llama")
     layers = struct.unpack("<I", metadata[key][1])[0]
-    metadata[key] = (UINT32, struct.pack("<I", layers * arguments.layers))
-    write(arguments.large, metadata, list(enlarged(tensors, arguments.layers, arguments.noise)))
+    metadata[key] = (gguf.UINT32, struct.pack("<I", layers * arguments.layers))
+    gguf.write(arguments.large, metadata, list(enlarged(tensors, arguments.layers, arguments.noise)))
 
 
 if __name__ == "__main__":

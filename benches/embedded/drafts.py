@@ -13,8 +13,6 @@ import re
 import statistics
 import sys
 import tempfile
-import threading
-import time
 
 import compare
 
@@ -60,23 +58,12 @@ def start(arguments, drafts, directory, log):
 
 def rate(arguments, port, streams, number):
     """The tokens per second of all streams together."""
-    tokens = [0] * streams
-
-    def stream(index):
+    def answers(index):
         questions = random.Random(f"{number} {streams} {index}")
-        for _ in range(arguments.answers):
-            text = questions.choice(QUESTIONS).format(questions.choice(TOPICS))
-            tokens[index] += compare.ask(port, arguments, text, arguments.tokens)[3]
+        texts = [questions.choice(QUESTIONS).format(questions.choice(TOPICS)) for _ in range(arguments.answers)]
+        return sum(compare.ask(port, arguments, text, arguments.tokens)[3] for text in texts)
 
-    threads = [threading.Thread(target=stream, args=(index,)) for index in range(streams)]
-    began = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    took = time.perf_counter() - began
-    if 0 in tokens:
-        sys.exit(f"port {port}: one of {streams} streams failed")
+    tokens, took = compare.at_once(port, streams, answers)
     return sum(tokens) / took
 
 

@@ -11,52 +11,25 @@ Speed does not depend on the values of weights; the answers are noise. Needs not
 import random
 import struct
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "parts"))
+
+from gguf import ALIGNMENT, FLOAT32, STRING, UINT32, Reader, text
 
 SHAPES = {"135m": (30, 576, 9, 3, 1536), "1b": (16, 2048, 32, 8, 8192), "8b": (32, 4096, 32, 8, 14336)}
 
-ALIGNMENT = 32
 F32, Q4_0 = 0, 2
 BLOCK, BLOCK_BYTES = 32, 18
-UINT32, FLOAT32, BOOL, STRING, ARRAY, UINT64 = 4, 6, 7, 8, 9, 10
-SIZES = {0: 1, 1: 1, 2: 2, 3: 2, UINT32: 4, 5: 4, FLOAT32: 4, BOOL: 1, UINT64: 8, 11: 8, 12: 8}
 # The scale of a block, 0.004 as a half. Larger ones make numbers that overflow in deep models.
 SCALE = struct.pack("<e", 0.004)
 
 
-class Reader:
-    """Reads the header of a GGUF file."""
-
-    def __init__(self, data):
-        self.data, self.at = data, 0
-
-    def number(self, form):
-        value = struct.unpack_from("<" + form, self.data, self.at)[0]
-        self.at += struct.calcsize("<" + form)
-        return value
-
-    def string(self):
-        length = self.number("Q")
-        self.at += length
-        return self.data[self.at - length : self.at]
-
-    def skip(self, kind):
-        if kind == STRING:
-            self.string()
-        elif kind == ARRAY:
-            inner, count = self.number("I"), self.number("Q")
-            for _ in range(count if inner in (STRING, ARRAY) else 0):
-                self.skip(inner)
-            self.at += 0 if inner in (STRING, ARRAY) else SIZES[inner] * count
-        else:
-            self.at += SIZES[kind]
-
-
 def take_vocabulary(source, out):
     with open(source, "rb") as file:
-        reader = Reader(file.read(64 << 20))
-    if reader.data[:4] != b"GGUF":
-        sys.exit(f"{source} is no GGUF file")
-    reader.at = 16
+        reader = Reader(file.read(64 << 20), source)
+    # The number of tensors.
+    reader.number("Q")
     tokens, kept = 0, []
     for _ in range(reader.number("Q")):
         start = reader.at
@@ -69,10 +42,6 @@ def take_vocabulary(source, out):
             tokens = struct.unpack_from("<Q", reader.data, value + 4)[0]
     with open(out, "wb") as file:
         file.write(struct.pack("<QQ", tokens, len(kept)) + b"".join(kept))
-
-
-def text(value):
-    return struct.pack("<Q", len(value)) + value
 
 
 def field(key, kind, value):

@@ -3,8 +3,8 @@
     run.py DIRECTORY [WANTED] [--jobs N]
 
 cargo-mutants says which changes there are. DIRECTORY keeps one build that has all of them; workspace.py makes it. The variable HOB_MUTANT
-chooses one at run time. First all tests run once without a change, and each says which changes it comes to. Then each change meets only
-these tests, until one fails.
+chooses one at run time. First all tests run once without a change, and each records which changes it reaches. Then only these tests run
+with the change, until one fails.
 
 The files of files.txt with WANTED in their path are tried, each with the tests of the packages beside it. Each has a line in
 results.jsonl: the numbers of its mutants, and those that no test notices. A line counts while the file is the same; report.py reads them.
@@ -128,7 +128,7 @@ def tests_of(program):
 
 
 def record_reached(tests, directory, jobs):
-    """Runs each test without a change. Those that pass, with the mutants they come to."""
+    """Runs each test without a change. Those that pass, with the mutants that they reach."""
     reached = directory / "reached"
     shutil.rmtree(reached, ignore_errors=True)
 
@@ -213,7 +213,7 @@ def keep_outcomes(file, workspace, outcomes):
 
 def outcome_of(mutant, tests, lock, **variables):
     """How the first test ends that notices a mutant, or PASSED. First those that noticed others in the same function, then those that
-    come to few mutants, because they are about this code."""
+    reach few mutants, because they are about this code."""
     with lock:
         tests = sorted(tests, key=lambda test: (-test.noticed[mutant.function], len(test.reached), test.seconds))
     for test in tests:
