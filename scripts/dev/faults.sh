@@ -48,6 +48,7 @@ cmd_mutants() {
     esac
     install_missing list_needs_of_building list_needs_of_testing
     ensure_rust
+    case " $* " in *' --help '* | *' -h '*) exec "$python" "$root/tests/mutants/run.py" "$cache/mutants" --help ;; esac
     step 'test parts' install_parts
     cd "$root"
     PATH=$PATH:$cache/tools/bin

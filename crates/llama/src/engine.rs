@@ -6,30 +6,23 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
 use hob_core::{
-    AnswerWarning, Collector, CompletionRequest, ComputeDevice, ComputeUnits, Cut, Delta, DeltaStream,
-    DetokenizeRequest, DevicePlan, EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest,
-    Generation, GenerationStream, LogScope, ModelCapabilities, ModelInfo, ModelKind, RerankRequest,
-    Reranking, RunningModel, TokenizeInput, TokenizeRequest, Tokenized, Usage,
+    AnswerWarning, Collector, CompletionRequest, ComputeDevice, Cut, Delta, DeltaStream, DetokenizeRequest,
+    EmbedRequest, Embeddings, Engine, EngineError, GenerateRequest, Generation, GenerationStream, LogScope,
+    ModelCapabilities, ModelInfo, ModelKind, RerankRequest, Reranking, RunningModel, TokenizeInput,
+    TokenizeRequest, Tokenized, Usage,
 };
-use hob_models::catalogue;
-use hob_models::tuned::{KeepTuned, TuneReport};
-use hob_models::{
-    CatalogueEntry, DraftPlan, MemoryNeeds, ModelFileEngine, ModelFootprint, StoredModel, StoredProjector,
-};
+use hob_models::{StoredModel, StoredProjector, catalogue};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::backends::{backend, is_started, look_in};
 use crate::batching::Order;
 use crate::cards::cards;
-use crate::compute_units::{compute_units, device_plan};
 use crate::constraint::schema_field;
-use crate::context_size::footprint;
 use crate::embedding_input::Texts;
 use crate::error::{KEY, bad_request, busy, interrupted, unusable};
 use crate::grammar_thread;
 use crate::job::{EmbedJob, Job, VectorForm, WarmJob};
 use crate::load_queue::{QueuePlace, seconds};
-use crate::loading::LoadPlan;
 use crate::media;
 use crate::model_cache::{Lease, ModelCache};
 use crate::model_thread::Handle;
@@ -38,7 +31,6 @@ use crate::prompt::{Prepared, prompt_of};
 use crate::question::{Question, blocking, encode_files, read};
 use crate::rerank;
 use crate::tokens;
-use crate::tune::tune_for_caller;
 
 /// Attempts at an answer whose schema is not completely enforced by a grammar.
 const ATTEMPTS: u64 = 3;
@@ -51,7 +43,7 @@ const PIECES_PER_TOKEN: usize = 4;
 
 /// Dropping it waits until the models are unloaded.
 pub struct LlamaEngine {
-    cache: Arc<ModelCache>,
+    pub(crate) cache: Arc<ModelCache>,
 }
 
 impl LlamaEngine {
@@ -270,46 +262,6 @@ fn stream(deltas: mpsc::Receiver<Result<Delta, EngineError>>, lease: Lease) -> D
         }
     })
     .boxed()
-}
-
-#[async_trait]
-impl ModelFileEngine for LlamaEngine {
-    fn memory_budget(&self) -> u64 {
-        self.cache.memory_budget()
-    }
-
-    fn footprint(&self, stored: &StoredModel) -> Option<ModelFootprint> {
-        LoadPlan::new(&self.cache.drafted(stored), self.cache.options()).map(|plan| plan.footprint)
-    }
-
-    fn draft_plan(&self, stored: &StoredModel) -> Option<DraftPlan> {
-        let stored = self.cache.drafted(stored);
-        let plan = LoadPlan::new(&stored, self.cache.options())?;
-        Some(DraftPlan {
-            model: stored.draft.as_ref()?.id.clone(),
-            memory: plan.draft.is_some().then(|| plan.draft_bytes()),
-        })
-    }
-
-    fn entry_footprint(&self, entry: &CatalogueEntry) -> ModelFootprint {
-        let needs = MemoryNeeds::of_entry(entry);
-        footprint(&needs, Some(entry.context), self.cache.options(), self.cache.card_memory())
-    }
-
-    fn compute_units(&self) -> ComputeUnits {
-        compute_units()
-    }
-
-    fn device_plan(&self, stored: &StoredModel) -> Option<DevicePlan> {
-        device_plan(&self.cache.drafted(stored), self.cache.options())
-    }
-
-    async fn tune(&self, model: &str, keep: KeepTuned) -> Result<TuneReport, EngineError> {
-        let stored = self.cache.find(model.strip_suffix(".gguf").unwrap_or(model)).await?;
-        // Only the model itself is measured.
-        let stored = StoredModel { draft: None, ..stored };
-        tune_for_caller(stored, self.cache.options().clone(), keep).await
-    }
 }
 
 #[async_trait]

@@ -37,6 +37,7 @@ mod logprobs;
 mod mapped_pages;
 mod media;
 mod model_cache;
+mod model_files;
 mod model_memory;
 mod model_thread;
 mod offload;

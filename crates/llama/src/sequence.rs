@@ -272,8 +272,8 @@ impl Sequence {
         self.trust
     }
 
-    /// The token that is read next, and the number of guesses that a draft model should make after it, up to `most`. `None` while other
-    /// guesses are read, or if drafts were wrong.
+    /// The token that is read next, and the number of guesses that a draft model should make after it, up to `most`. `None` if
+    /// drafts were wrong.
     pub(crate) fn wants_draft(&mut self, most: usize) -> Option<(i32, usize)> {
         let room = self.room_for_guesses(most);
         let Stage::Writing(tokens) = &self.stage else { return None };

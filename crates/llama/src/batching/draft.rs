@@ -59,12 +59,17 @@ impl<'model> Worker<'model> {
         let plan = self.drafter.as_ref()?.plan(self.alive.len());
         let streams = self.alive.len();
         let is_writing = |sequence: &Sequence| matches!(sequence.stage, Stage::Writing(_));
-        if streams == 0 || streams > MAX_DRAFTING || !self.alive.iter().all(is_writing) {
+        // With guesses of another kind, the time of a step says nothing about drafts.
+        let is_guessed = |sequence: &Sequence| !sequence.guesses().is_empty();
+        if streams == 0
+            || streams > MAX_DRAFTING
+            || !self.alive.iter().all(is_writing)
+            || self.alive.iter().any(is_guessed)
+        {
             return None;
         }
-        let is_guessed = self.alive.iter().any(|sequence| !sequence.guesses().is_empty());
         let plain = MeasuredStep { began, streams, rounds: 0 };
-        let Some(least) = plan else { return (!is_guessed).then_some(plain) };
+        let Some(least) = plan else { return Some(plain) };
         // The text would wait for the guesses.
         self.send_texts();
         let step = self.loaded.step();
@@ -78,7 +83,7 @@ impl<'model> Worker<'model> {
             })
             .collect();
         if wanted.is_empty() {
-            return (!is_guessed).then_some(plain);
+            return Some(plain);
         }
         let drafts = match self.draft_for(draft, &wanted, least) {
             Ok(drafts) => drafts,
@@ -92,8 +97,7 @@ impl<'model> Worker<'model> {
             self.alive[wanted.at].take_draft(guesses, probabilities);
             draft.guessed.fetch_add(guesses.len() as u64, Ordering::Relaxed);
         }
-        let is_usual = !is_guessed && !drafts.caught_up;
-        is_usual.then_some(MeasuredStep { rounds: drafts.rounds, ..plain })
+        (!drafts.caught_up).then_some(MeasuredStep { rounds: drafts.rounds, ..plain })
     }
 
     /// The guesses for these answers. The memory of the draft model grows for them, if it may.

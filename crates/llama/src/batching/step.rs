@@ -198,7 +198,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Guesses the next tokens: of answers that repeat earlier text, and of the others with a draft model.
+    /// Guesses the next tokens: of answers that repeat earlier text, and if there are none, with a draft model.
     fn guess(&mut self) -> Option<MeasuredStep> {
         let began = Instant::now();
         self.look_up();

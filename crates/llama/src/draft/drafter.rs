@@ -131,7 +131,8 @@ impl<'model> Drafter<'model> {
         let more = |task: &DraftTask<'_>| {
             (task.text.len() + 1 + task.most).saturating_sub(self.slots.len(task.slot))
         };
-        let wanted = u32::try_from(self.slots.wanted(tasks.iter().map(more).sum())).unwrap_or(u32::MAX);
+        let followed = tasks.iter().filter(|task| self.is_followed(task));
+        let wanted = u32::try_from(self.slots.wanted(followed.map(more).sum())).unwrap_or(u32::MAX);
         if wanted <= now || now >= most {
             return None;
         }
@@ -217,23 +218,18 @@ impl<'model> Drafter<'model> {
         let others = alive.iter().filter(|slot| tasks.iter().all(|task| task.slot != **slot));
         let busy: Vec<usize> = tasks.iter().map(|task| task.slot).chain(others.copied()).collect();
         tasks.iter().for_each(|task| self.rewind(task));
-        let unread = |slots: &DraftSlots, task: &DraftTask<'_>| task.text.len() - slots.len(task.slot);
         let mut order: Vec<usize> = (0..tasks.len()).collect();
-        order.sort_by_key(|&at| unread(&self.slots, &tasks[at]));
+        order.sort_by_key(|&at| self.unread(&tasks[at]).len());
         let mut asked = Vec::new();
         let mut room = self.batch_size;
         // Cells for the guesses of the tasks before.
         let mut promised = 0;
         for at in order {
             let task = &tasks[at];
-            let new = &task.text[self.slots.len(task.slot)..];
-            let is_known = |token: &Token| (0..self.vocabulary).contains(token);
-            let is_early =
-                self.model.when == DraftUse::Faster && new.len() > READ_FOR_EACH * (task.written + 1);
-            // Also if it has a picture, or a token that only the target has.
-            if is_early || room == 0 || !new.iter().chain([&task.next]).all(is_known) {
+            if room == 0 || !self.is_followed(task) {
                 continue;
             }
+            let new = self.unread(task);
             let more = promised + new.len() + 1 + task.most;
             let Some(cleared) = self.slots.make_room(more, &busy) else { continue };
             for slot in cleared {
@@ -253,6 +249,21 @@ impl<'model> Drafter<'model> {
             }
         }
         asked
+    }
+
+    /// The part of a text that the memory does not have.
+    fn unread<'text>(&self, task: &DraftTask<'text>) -> &'text [Token] {
+        task.text.get(self.slots.len(task.slot)..).unwrap_or_default()
+    }
+
+    /// Whether there will be guesses for a task. Not for a text that can be too long for the memory, or that is long while its answer is
+    /// short; nor if it has a picture, or a token that only the target has.
+    fn is_followed(&self, task: &DraftTask<'_>) -> bool {
+        let new = self.unread(task);
+        let is_known = |token: &Token| (0..self.vocabulary).contains(token);
+        let is_early = self.model.when == DraftUse::Faster && new.len() > READ_FOR_EACH * (task.written + 1);
+        let fits = task.text.len() + 1 + task.most <= self.model.loaded.context_size.cells as usize;
+        fits && !is_early && new.iter().chain([&task.next]).all(is_known)
     }
 
     /// Removes from the memory of a task what does not belong to its text, and copies what another slot has of it. The next token is

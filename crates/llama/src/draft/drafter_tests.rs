@@ -149,7 +149,7 @@ fn the_memory_grows_with_what_it_holds_up_to_its_limit() {
     drafter.enlarge(2048).expect("more memory");
     assert_eq!((drafter.slots.cells(), drafter.slots.len(0)), (2048, text.len() + 3));
     assert_eq!(guesses(&mut drafter, &[&text], 4), before);
-    let longest: Vec<Token> = text.repeat(1000)[..9000].to_vec();
+    let longest: Vec<Token> = text.repeat(1000)[..8000].to_vec();
     assert_eq!(drafter.wanted_cells(&[task(1, &longest, 4)]), Some(8192));
     // Without more memory, a long text has no guesses, and the others have.
     drafter.refuse(8192);
@@ -177,4 +177,17 @@ fn the_most_likely_token_has_its_probability() {
     assert!((expected.probability - 1.0 / sum).abs() < 1e-6, "{expected:?}");
     assert_eq!(most_likely(&[f32::NAN; 3]), None);
     assert_eq!(most_likely(&[]), None);
+}
+
+#[test]
+fn the_memory_grows_only_for_texts_that_get_guesses() {
+    let (target, draft) = load();
+    let drafter = drafter(&target, &draft);
+    let wanted = |text: &[Token]| drafter.wanted_cells(&[task(0, text, 8)]);
+    assert_eq!(wanted(&[1; 2000]), Some(2048));
+    // Longer than the memory can be, and with a picture.
+    assert_eq!(wanted(&[1; 8200]), None);
+    let mut with_picture = [1; 2000];
+    with_picture[1500] = -1;
+    assert_eq!(wanted(&with_picture), None);
 }
