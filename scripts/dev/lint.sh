@@ -18,7 +18,7 @@ readonly program_as_for_tests='--workspace --bins --example config_example'
 # all libraries a second time, because they store them in another form.
 use_clippy() {
     ensure_lint_tools
-    export RUSTC_WORKSPACE_WRAPPER=clippy-driver
+    export RUSTC_WORKSPACE_WRAPPER=$root/scripts/dev/rustc_or_clippy
     # The form in which cargo-clippy gives '-D warnings' to clippy-driver.
     export CLIPPY_ARGS='-Dwarnings__CLIPPY_HACKERY__'
 }
@@ -40,7 +40,7 @@ check_documentation_and_features() {
     HOB_PAGE_SCRIPTS=$(mktemp -d)
     export HOB_PAGE_SCRIPTS
     RUSTDOC=$root/tests/documentation/rustdoc RUSTDOCFLAGS='-D warnings' cargo test --workspace --doc --quiet || status=$?
-    printf '%s\n' "cargo build $program_as_for_tests --no-default-features" >"$HOB_PAGE_SCRIPTS/0-features.sh"
+    printf '%s\n' "HOB_CLIPPY=everything cargo build $program_as_for_tests --no-default-features" >"$HOB_PAGE_SCRIPTS/0-features.sh"
     # A library that failed its examples has no script.
     printf '%s\0' "$HOB_PAGE_SCRIPTS"/*.sh | xargs -0 -n 1 -P "$(($(getconf _NPROCESSORS_ONLN) + 1))" bash || status=$?
     rm -rf "$HOB_PAGE_SCRIPTS"
@@ -78,7 +78,7 @@ check_advisories() {
 
 check_scripts() {
     local script
-    for script in dev .ci/run tests/parts/llama-server tests/documentation/rustdoc benches/*.sh benches/gpu/*.sh benches/peers/*.sh packaging/*.sh tests/packages/*.sh; do
+    for script in dev .ci/run scripts/dev/rustc_or_clippy tests/parts/llama-server tests/documentation/rustdoc benches/*.sh benches/gpu/*.sh benches/peers/*.sh packaging/*.sh tests/packages/*.sh; do
         [ -e "$script" ] || continue # a pattern that matched nothing
         bash -n "$script" || return
         if have shellcheck; then shellcheck --external-sources --check-sourced --shell=bash "$script" || return; fi

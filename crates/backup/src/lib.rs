@@ -3,19 +3,19 @@
 //! | file | content |
 //! |---|---|
 //! | `service` | the service, and what its caller says about the databases |
-//! | `archive` | writes a backup, and checks and extracts one |
+//! | `backup` | writes a backup, and checks and extracts one |
 //! | `restore` | puts a backup in the place of the present data |
 //! | `copy` | copies all data between files and PostgreSQL |
 //!
 //! Knows no capability: the caller lists the files, their migrations and their tables. Every call blocks.
 
-mod archive;
+mod backup;
 mod copy;
 mod error;
 mod restore;
 mod service;
 
-pub use archive::{BackupFile, BackupManifest, OpenedBackup};
+pub use backup::{BackupFile, BackupManifest, OpenedBackup};
 pub use copy::CopyListener;
 pub use error::{BackupError, StateCopyError};
 pub use restore::{Replace, Restored};

@@ -9,7 +9,7 @@ use hob_db::DatabaseError;
 use hob_db::copy::{CopyError, CopyReport, ExistingRows};
 use hob_db::postgres::PostgresDatabase;
 
-use crate::archive::OpenedBackup;
+use crate::backup::OpenedBackup;
 use crate::copy::CopyListener;
 use crate::error::{BackupError, StateCopyError};
 use crate::service::{BackupService, StateLocation};

@@ -11,7 +11,7 @@ use hob_engines::selection::{NoEngine, RejectionReason, has_bad_certificate};
 use hob_tasks::TaskError;
 
 use crate::engine_advice;
-use crate::model_advice;
+use crate::missing_model_hint;
 use crate::output;
 use crate::output::style::BAD;
 
@@ -154,7 +154,7 @@ fn remedy(error: &EngineError) -> Option<String> {
             Some(format!("It may still be loading the model: try again, or raise [engine.{engine}] timeout"))
         }
         EngineError::ModelNotFound { engine, model, available } => {
-            Some(model_advice::how_to_get(engine, model, available))
+            Some(missing_model_hint::how_to_get(engine, model, available))
         }
         EngineError::Refused { engine, status: 401 | 403, .. } => Some(match engine.as_str() {
             cloud if cloud.starts_with("cloud") => "Check the provider's key in the environment".to_owned(),

@@ -10,7 +10,7 @@ mod engine_advice;
 mod engine_status;
 mod failure;
 mod logging;
-mod model_advice;
+mod missing_model_hint;
 mod model_download;
 mod named_keys;
 mod output;

@@ -24,6 +24,11 @@ pub(crate) fn stored_model() -> StoredModel {
     find(&model_file())
 }
 
+/// The first layers of the model, for tests that read no answers.
+pub(crate) fn short_model() -> StoredModel {
+    find(&PathBuf::from(part("HOB_TEST_SHORT_MODEL")))
+}
+
 /// A copy of the model with other metadata.
 pub(crate) fn changed_model(entries: &[(&str, MetadataValue<'_>)]) -> (TempDir, StoredModel) {
     let dir = TempDir::new().expect("a directory");

@@ -24,6 +24,7 @@ mod error;
 mod fixtures;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+mod gpu_layers;
 mod grammar;
 mod grammar_thread;
 mod guess_length;
@@ -40,7 +41,6 @@ mod model_cache;
 mod model_files;
 mod model_memory;
 mod model_thread;
-mod offload;
 mod options;
 mod placement;
 mod prefix_cache;

@@ -16,11 +16,11 @@ use crate::cards::{Card, have_room, is_out_of_memory, room, usable_cards};
 use crate::context_size::footprint;
 use crate::draft::{draft_options, warn_once};
 use crate::error::unusable;
+use crate::gpu_layers::{LayerSizes, Offload};
 use crate::loaded_model::{DraftModel, LoadedModel};
 use crate::log;
 use crate::mapped_pages;
 use crate::model_memory::MemoryParts;
-use crate::offload::{LayerSizes, Offload};
 use crate::options::{GpuLayers, LlamaOptions};
 use crate::vector_context::embedding_footprint;
 

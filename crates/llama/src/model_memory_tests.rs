@@ -5,9 +5,9 @@ use hob_testkit::gguf::MetadataValue;
 
 use super::*;
 use crate::fixtures::{GB, card, changed_model, on_processor, stored_model};
+use crate::gpu_layers::{LayerSizes, Offload};
 use crate::loading::LoadPlan;
 use crate::log;
-use crate::offload::{LayerSizes, Offload};
 use crate::options::{GpuLayers, LlamaOptions};
 
 fn close(estimate: u64, real: u64) -> bool {

@@ -8,11 +8,11 @@ use hob_core::{RequestSource, Usage};
 use hob_db::{DbResult, Storage};
 use parking_lot::Mutex;
 
-use crate::learning::{learn_asked_again, learn_outcome, learn_rating};
 use crate::measurements::{MeasuredSpeed, Measurements};
 use crate::question_class::QuestionClass;
 use crate::records::{ClassRecord, Knowledge, RoutingDecision};
 use crate::reward::AnswerOutcome;
+use crate::reward_updates::{learn_asked_again, learn_outcome, learn_rating};
 use crate::store::{self, NewRating, RoutingStore};
 
 /// The knowledge is read again after this time, because other processes learn too.

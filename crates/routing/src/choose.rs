@@ -1,8 +1,13 @@
-//! Chooses with a policy among the models that can answer a question.
+//! Which models can answer a question, and the choice of a policy among them.
 
-use hob_core::{ModelReason, NoSuitableModel};
+use hob_core::engine::CLOUD;
+use hob_core::{ListedModel, ModelReason, NoSuitableModel};
 
+use crate::model_facts::model_candidate;
 use crate::{ModelCandidate, PolicyChoice, QuestionProfile, RandomDraw, RouterPolicy};
+
+/// The number of models to choose from. A provider may list hundreds, too many to learn about each.
+const MAX_CANDIDATES: usize = 64;
 
 /// A question and answer of this many tokens fit into a context of unknown length.
 const FITS_ANYWHERE: u64 = 4096;
@@ -16,6 +21,21 @@ pub struct ModelChoice {
     pub probability: Option<f64>,
     /// Including the chosen one.
     pub candidates: Vec<String>,
+}
+
+/// The models that can answer, with their speed, which `speed` knows by engine and model. Cloud models only if the cloud is the default
+/// engine: the fallback decides when the cloud replaces an engine that is down.
+pub(crate) fn candidates(
+    models: &[ListedModel],
+    default_engine: &str,
+    speed: impl Fn(&str, &str) -> Option<f64>,
+) -> Vec<ModelCandidate> {
+    let may_answer = |listed: &&ListedModel| listed.engine != CLOUD || default_engine == CLOUD;
+    let known = models.iter().filter(may_answer).filter_map(|ListedModel { engine, model }| {
+        let speed = speed(engine, &model.id);
+        Some(ModelCandidate { speed, ..model_candidate(model)? })
+    });
+    known.take(MAX_CANDIDATES).collect()
 }
 
 /// Chooses with `policy` among the models of `engine` that can answer.

@@ -18,8 +18,8 @@
 //! | `question_hash` | recognises a repeated question |
 //! | `in_flight` | questions that models are answering |
 //! | `outcome` | reports how an answer ended |
-//! | `learning` | learns from an outcome, a repeated question, and a rating |
 //! | `reward` | how good an answer was, without reading it |
+//! | `reward_updates` | learns from an outcome, a repeated question, and a rating |
 //! | `feedback` | rates answers, also those whose model the router did not choose |
 //! | `service`, `cache`, `writer` | the service, what was read last, and the thread that writes |
 //! | `store` | the tables |
@@ -33,7 +33,6 @@ mod feedback;
 mod grpo;
 mod heuristic;
 mod in_flight;
-mod learning;
 mod measurements;
 mod model_facts;
 mod outcome;
@@ -42,6 +41,7 @@ mod question_features;
 mod question_hash;
 mod records;
 mod reward;
+mod reward_updates;
 mod router;
 mod service;
 pub mod store;

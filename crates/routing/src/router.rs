@@ -3,24 +3,19 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use hob_core::engine::CLOUD;
 use hob_core::token_estimate::prompt_tokens;
 use hob_core::{Caller, GenerateRequest, ListedModel, ModelReason, NoSuitableModel};
 
-use crate::choose::{ModelChoice, choose};
+use crate::choose::{ModelChoice, candidates, choose};
 use crate::grpo::Grpo;
 use crate::heuristic::Heuristic;
 use crate::in_flight::InFlight;
-use crate::model_facts::model_candidate;
 use crate::outcome::OutcomeReporter;
 use crate::question_features::question_profile;
 use crate::question_hash::question_hash;
 use crate::records::RoutingDecision;
 use crate::service::RoutingService;
-use crate::types::{ModelCandidate, RandomDraw, RouterPolicy};
-
-/// The number of models to choose from. A provider may list hundreds, too many to learn about each.
-const MAX_CANDIDATES: usize = 64;
+use crate::types::{RandomDraw, RouterPolicy};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyName {
@@ -91,7 +86,8 @@ impl Router {
     ) -> Result<RoutedModel, NoSuitableModel> {
         self.service.ready().await;
         let profile = question_profile(request, prompt_tokens(request));
-        let candidates = self.candidates(models, default_engine);
+        let candidates =
+            candidates(models, default_engine, |engine, model| self.service.speed(engine, model));
         let policy: Box<dyn RouterPolicy> = match self.policy {
             PolicyName::Heuristic => Box::new(Heuristic),
             PolicyName::Grpo => Box::new(Grpo {
@@ -119,16 +115,5 @@ impl Router {
         let reporter = OutcomeReporter::new(&decision, self.service.clone(), guard);
         self.service.record_decision(decision);
         Ok(RoutedModel { engine, model, reason, reporter })
-    }
-
-    /// The models that can answer, with their measured speed. Cloud models only if the cloud is the default engine: the fallback
-    /// decides when the cloud replaces an engine that is down.
-    fn candidates(&self, models: &[ListedModel], default_engine: &str) -> Vec<ModelCandidate> {
-        let may_answer = |listed: &&ListedModel| listed.engine != CLOUD || default_engine == CLOUD;
-        let known = models.iter().filter(may_answer).filter_map(|ListedModel { engine, model }| {
-            let speed = self.service.speed(engine, &model.id);
-            Some(ModelCandidate { speed, ..model_candidate(model)? })
-        });
-        known.take(MAX_CANDIDATES).collect()
     }
 }

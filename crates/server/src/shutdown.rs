@@ -1,7 +1,7 @@
 //! How a server stops without cutting answers off. It first says that it is not ready, and still accepts requests: a load balancer
 //! needs a moment to notice. Then it accepts none, and the running answers have the grace period to end. The rest is cut.
 //!
-//! Knows no socket: `listen.rs` closes its own, and ends its connections when it gets the signals.
+//! Knows no socket: `listen.rs` closes its own, and each connection ends when it gets the signals.
 
 use std::time::Duration;
 

@@ -13,12 +13,12 @@ use thiserror::Error;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::answer_limit::AnswersPerHour;
 use super::incoming::SenderRules;
 use super::thread::CHANNEL;
 use crate::blocking::blocking;
 use crate::listener::Listener;
 use crate::message_queue::MessageQueue;
-use crate::rate_limiter::{RateCheck, RateLimiter};
 use crate::received_file::MAX_FILE_BYTES;
 use crate::status::StatusCell;
 use crate::status_transitions::Trigger;
@@ -81,8 +81,8 @@ pub(super) struct EmailListener {
     pub account: MailAccount,
     pub folder: String,
     pub rules: SenderRules,
-    /// By the address of the sender; `None` for no limit.
-    pub answer_limit: Option<Mutex<RateLimiter>>,
+    /// `None` for no limit.
+    pub answer_limit: Option<AnswersPerHour>,
     /// `None` if nothing can be saved: then only messages that arrive while Hob runs are answered.
     pub store: Option<Arc<dyn ChannelStore>>,
     /// How far the folder was read, if nothing can be saved.
@@ -289,19 +289,8 @@ impl EmailListener {
         Ok(())
     }
 
-    /// Whether a sender may get one more answer now. A program that answers every message, and does not say that it is one, would
-    /// otherwise get answers without end. A note about it would be one more message to that program.
     fn may_be_answered(&self, sender: &str) -> bool {
-        let Some(limit) = &self.answer_limit else { return true };
-        let checked = limit.lock().check(sender, Instant::now());
-        if checked == RateCheck::FirstOverLimit {
-            tracing::warn!(
-                %sender,
-                "the sender of an e-mail gets no more answers for now: it may be a program that answers \
-                 every message. If it is a person, raise [channel.email] answers_per_hour"
-            );
-        }
-        checked == RateCheck::Allowed
+        self.answer_limit.as_ref().is_none_or(|limit| limit.allow(sender))
     }
 }
 

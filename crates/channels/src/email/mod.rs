@@ -1,10 +1,11 @@
 //! The channel e-mail: new messages of an IMAP folder in, answers over SMTP out.
 
+mod answer_limit;
 mod authentication;
 mod incoming;
 mod listener;
 mod sender;
-mod sender_rules;
+mod sender_trust;
 mod thread;
 
 use std::sync::Arc;
@@ -17,22 +18,20 @@ use parking_lot::Mutex;
 use crate::channel::{Channel, ChannelParts};
 use crate::message_queue::{MessageQueueLimits, MessageQueueParts};
 use crate::outgoing::MessageSender;
-use crate::rate_limiter::RateLimiter;
 use crate::seen_messages::{RecentMessages, SeenMessages};
 use crate::sharing::ChannelSharing;
 use crate::status::StatusCell;
 use crate::store::ChannelStore;
+use answer_limit::AnswersPerHour;
 use incoming::SenderRules;
 use listener::EmailListener;
 use sender::EmailSender;
 
-pub use sender_rules::rules_with_email;
+pub use sender_trust::rules_with_email;
 pub use thread::{CHANNEL, is_ours};
 
 /// Some routers forget a connection on which nothing is said for ten minutes.
 const IDLE_FOR: Duration = Duration::from_secs(9 * 60);
-
-const HOUR: Duration = Duration::from_secs(3_600);
 
 /// The options of [`Channel::email`].
 #[derive(Clone)]
@@ -115,7 +114,7 @@ impl Channel {
             account: options.imap,
             folder: options.folder,
             rules,
-            answer_limit: options.answers_per_hour.map(|most| Mutex::new(RateLimiter::new(most, HOUR))),
+            answer_limit: options.answers_per_hour.map(AnswersPerHour::new),
             store: options.store,
             unsaved: Mutex::default(),
             idle_for: options.idle_for,

@@ -6,6 +6,7 @@
 //! A database that several processes share has more: which of them is connected to a channel, and the requests of the others to it.
 
 mod copy;
+mod message_list;
 mod pairing;
 mod position;
 mod postgres;
@@ -14,10 +15,10 @@ mod sqlite;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use hob_core::Moment;
 use hob_db::{ChangeWatch, DbResult, Storage};
 
 pub use copy::COPY_TABLES;
+pub use message_list::{MAX_RECENT, RecentLine};
 pub use pairing::{ApprovedSender, NewPairing, PairingOutcome, PairingStore, PendingSender, SenderKey};
 pub use position::PositionStore;
 pub use postgres::{POSTGRES_MIGRATIONS, PostgresChannelStore};
@@ -79,34 +80,6 @@ pub trait ChannelStore: PairingStore + PositionStore {
 
     /// The last lines of all conversations, and of what Hob sent, newest first.
     fn recent(&self, most: usize) -> DbResult<Vec<RecentLine>>;
-}
-
-/// The most lines that `recent` returns.
-pub const MAX_RECENT: usize = 200;
-
-/// Begins the name of a conversation with what Hob sent to it of its own accord. No channel names a conversation so.
-const SENT_TO: &str = "\u{1e}sent\u{1e}";
-
-/// A line of any conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecentLine {
-    pub channel: String,
-    /// As the channel names it; the sender's id where the channel has no conversations.
-    pub conversation: String,
-    pub speaker: Speaker,
-    /// The sender of the question, also for an answer; empty for what Hob sent of its own accord.
-    pub sender: String,
-    pub content: String,
-    pub said: Moment,
-}
-
-impl RecentLine {
-    /// The line without the marks of the table.
-    fn shown(self) -> Self {
-        let name = self.conversation.strip_prefix(SENT_TO).unwrap_or(&self.conversation);
-        let conversation = name.strip_prefix('\u{1f}').unwrap_or(name).to_owned();
-        RecentLine { conversation, ..self }
-    }
 }
 
 /// The requests that wait for the process that is connected to one channel.

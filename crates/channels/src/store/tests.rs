@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::thread;
 use std::time::{Instant, SystemTime};
 
+use hob_core::Moment;
 use hob_db::Database;
 use hob_db::postgres::PostgresDatabase;
 use hob_testkit::{PostgresServer, TestDatabase, on_both_databases};

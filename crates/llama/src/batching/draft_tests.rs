@@ -10,7 +10,7 @@ use super::*;
 use crate::batching::{Order, WorkerParts};
 use crate::constraint::Constraint;
 use crate::embed::Embedder;
-use crate::fixtures::{on_processor, stored_model};
+use crate::fixtures::{on_processor, short_model};
 use crate::job::Job;
 use crate::loaded_model::LoadedModel;
 use crate::options::{DraftOptions, DraftUse, LlamaOptions};
@@ -21,7 +21,7 @@ use crate::saved_prompts::SavedPrompts;
 const FIRST: u32 = 1024;
 
 fn load() -> LoadedModel {
-    let stored = stored_model();
+    let stored = short_model();
     let draft = DraftOptions { model: stored.id.clone(), when: DraftUse::Always };
     let options =
         LlamaOptions { context: Some(4096), parallel: Some(2), draft: Some(draft), ..on_processor() };

@@ -2,20 +2,25 @@
 
 use std::iter;
 
+use hob_models::StoredModel;
+
 use super::*;
-use crate::fixtures::{on_processor, stored_model};
+use crate::fixtures::{on_processor, short_model, stored_model};
 use crate::loaded_model::LoadedModel;
 use crate::options::{DraftOptions, LlamaOptions};
 
 const TEXT: &str = "The capital of France is Paris. The capital of Italy is Rome. The capital of Spain is";
 
 fn load() -> (LoadedModel, DraftModel) {
-    let stored = stored_model();
+    load_both(&stored_model())
+}
+
+fn load_both(stored: &StoredModel) -> (LoadedModel, DraftModel) {
     let draft = DraftOptions { model: stored.id.clone(), when: DraftUse::Always };
     let options =
         LlamaOptions { context: Some(1024), parallel: Some(3), draft: Some(draft), ..on_processor() };
-    let target = LoadedModel::load_file(&stored, &stored.path, &options).expect("a model");
-    let draft = DraftModel::load(&target, &stored, &options).expect("its draft model");
+    let target = LoadedModel::load_file(stored, &stored.path, &options).expect("a model");
+    let draft = DraftModel::load(&target, stored, &options).expect("its draft model");
     (target, draft)
 }
 
@@ -88,7 +93,7 @@ fn several_answers_are_guessed_for_together_and_share_what_they_have() {
 
 #[test]
 fn a_long_text_is_read_over_several_steps_beside_the_guesses_for_others() {
-    let (target, draft) = load();
+    let (target, draft) = load_both(&short_model());
     let mut drafter = drafter(&target, &draft);
     let long: Vec<Token> = target.tokens(TEXT, true).repeat(16)[..300].to_vec();
     let short = target.tokens(TEXT, true);
@@ -103,7 +108,7 @@ fn a_long_text_is_read_over_several_steps_beside_the_guesses_for_others() {
 
 #[test]
 fn a_long_prompt_is_read_when_the_answer_is_worth_it() {
-    let (target, mut draft) = load();
+    let (target, mut draft) = load_both(&short_model());
     draft.when = DraftUse::Faster;
     let mut drafter = drafter(&target, &draft);
     let text: Vec<Token> = target.tokens(TEXT, true).repeat(16)[..100].to_vec();
@@ -139,7 +144,7 @@ fn guesses_end_where_they_are_unlikely_where_the_text_ends_and_at_unknown_tokens
 
 #[test]
 fn the_memory_grows_with_what_it_holds_up_to_its_limit() {
-    let (target, draft) = load();
+    let (target, draft) = load_both(&short_model());
     let mut drafter = drafter(&target, &draft);
     let text = target.tokens(TEXT, true);
     let before = guesses(&mut drafter, &[&text], 4);
@@ -160,7 +165,7 @@ fn the_memory_grows_with_what_it_holds_up_to_its_limit() {
 
 #[test]
 fn a_memory_that_is_full_is_an_error_and_no_crash() {
-    let (target, draft) = load();
+    let (target, draft) = load_both(&short_model());
     let mut drafter = drafter(&target, &draft);
     drafter.forget_its_limit();
     let long: Vec<Token> = target.tokens(TEXT, true).repeat(100)[..1500].to_vec();
@@ -181,7 +186,7 @@ fn the_most_likely_token_has_its_probability() {
 
 #[test]
 fn the_memory_grows_only_for_texts_that_get_guesses() {
-    let (target, draft) = load();
+    let (target, draft) = load_both(&short_model());
     let drafter = drafter(&target, &draft);
     let wanted = |text: &[Token]| drafter.wanted_cells(&[task(0, text, 8)]);
     assert_eq!(wanted(&[1; 2000]), Some(2048));

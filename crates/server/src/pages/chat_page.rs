@@ -20,6 +20,7 @@ const PARTS: PageParts = PageParts {
     scripts: &[
         include_str!("assets/chat/stream.js"),
         include_str!("assets/chat/tree.js"),
+        include_str!("assets/chat/export.js"),
         include_str!("assets/chat/save_limits.js"),
         include_str!("assets/chat/highlight.js"),
         include_str!("assets/chat/markdown.js"),
@@ -28,7 +29,8 @@ const PARTS: PageParts = PageParts {
         include_str!("assets/chat/chats.js"),
         include_str!("assets/chat/tab_sync.js"),
         include_str!("assets/chat/server.js"),
-        include_str!("assets/chat/menu.js"),
+        include_str!("assets/chat/model_list.js"),
+        include_str!("assets/chat/choices_menu.js"),
         include_str!("assets/chat/rating.js"),
         include_str!("assets/chat/steps.js"),
         include_str!("assets/chat/sources.js"),

@@ -34,7 +34,6 @@ mod text_format;
 mod tools;
 mod transcript;
 mod truncation;
-mod wire_request;
 
 pub(crate) use background_runs::BackgroundRuns;
 pub(crate) use conversation_lock::ConversationLocks;

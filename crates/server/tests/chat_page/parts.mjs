@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import vm from "node:vm";
 
-const FILES = ["stream.js", "tree.js", "save_limits.js", "highlight.js"];
+const FILES = ["stream.js", "tree.js", "export.js", "save_limits.js", "highlight.js"];
 const NAMES = [
   "EventLines", "addEvent", "readAnswer", "ask", "ChatError", "newAnswer", "LONGEST_LINE", "LONGEST_ANSWER",
   "newTurn", "pathTo", "branchesOf", "latestBelow", "mergedTurns", "readSavedAnswer", "savedForm", "fittedForm", "cutNote", "detailBytes", "MOST_SAVED_TEXT", "MOST_SAVED_DETAIL", "titleOf", "contentOf", "messagesFor", "asMarkdown", "fileNameOf",

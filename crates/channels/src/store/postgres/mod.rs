@@ -14,11 +14,12 @@ use hob_db::postgres::{PostgresDatabase, PostgresMigrations};
 use hob_db::{ChangeWatch, DbResult, Durability};
 use parking_lot::Mutex;
 
+use super::message_list::SENT_TO;
 use super::pairing::{ApprovedSender, NewPairing, PairingOutcome, PairingStore, PendingSender, SenderKey};
 use super::position::PositionStore;
 use super::{
     ChannelStore, Exchange, HistoryLine, LeaseClaim, LeaseOutcome, MAX_RECENT, NewRequest, RecentLine,
-    RequestState, SENT_TO, SharedChannelStore, TakenRequest, ThreadKey, UnsettledMessage,
+    RequestState, SharedChannelStore, TakenRequest, ThreadKey, UnsettledMessage,
 };
 
 /// The migrations of the tables of channels in PostgreSQL.

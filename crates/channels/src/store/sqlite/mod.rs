@@ -9,11 +9,10 @@ use std::time::SystemTime;
 
 use hob_db::{Database, DbResult, Migrations};
 
+use super::message_list::SENT_TO;
 use super::pairing::{ApprovedSender, NewPairing, PairingOutcome, PairingStore, PendingSender, SenderKey};
 use super::position::PositionStore;
-use super::{
-    ChannelStore, Exchange, HistoryLine, MAX_RECENT, RecentLine, SENT_TO, ThreadKey, UnsettledMessage,
-};
+use super::{ChannelStore, Exchange, HistoryLine, MAX_RECENT, RecentLine, ThreadKey, UnsettledMessage};
 
 /// The migrations of the tables of channels.
 pub const MIGRATIONS: Migrations = Migrations {

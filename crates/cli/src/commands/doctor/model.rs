@@ -5,7 +5,7 @@ use hob_core::{Engine, ModelInfo, ModelKind};
 
 use super::report::{CheckStatus, DoctorCheck};
 use crate::engine_advice;
-use crate::model_advice::is_downloadable;
+use crate::missing_model_hint::is_downloadable;
 use crate::output::text::one_line;
 use crate::starter_model;
 

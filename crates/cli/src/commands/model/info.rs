@@ -19,7 +19,7 @@ use super::list::describe;
 use super::{check_all_engines, entry_info};
 use crate::engine_advice;
 use crate::engine_status::{EngineState, EngineStatus};
-use crate::model_advice::{is_downloadable, near};
+use crate::missing_model_hint::{is_downloadable, near};
 use crate::output::number::{memory, tokens, weights};
 use crate::output::table::print_facts;
 use crate::output::text::one_line;

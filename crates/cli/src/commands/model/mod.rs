@@ -24,7 +24,7 @@ use crate::args::{ModelCommand, NetworkAccess};
 use crate::change_notice::{ChangedPart, tell_servers};
 use crate::commands::{audit, block_on};
 use crate::engine_status::{EngineState, EngineStatus, check_engines};
-use crate::model_advice::is_downloadable;
+use crate::missing_model_hint::is_downloadable;
 use crate::model_download;
 use crate::output;
 use crate::output::progress::Spinner;

@@ -17,7 +17,7 @@ use self::bars::LayerBars;
 use self::display::PullDisplay;
 use self::lines::LayerLines;
 use crate::engine_advice;
-use crate::model_advice::near_downloads;
+use crate::missing_model_hint::near_downloads;
 use crate::output;
 use crate::signals::Signals;
 

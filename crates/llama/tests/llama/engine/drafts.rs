@@ -12,12 +12,8 @@ use tempfile::TempDir;
 use super::{MODEL, ask, options, real_model_file, real_models_dir};
 
 /// Questions with answers of different lengths.
-const QUESTIONS: [&str; 4] = [
-    "What is the capital of France? Answer in one sentence.",
-    "Tell me a story about a fox.",
-    "List three colours, one in each line.",
-    "Why is the sky blue?",
-];
+const QUESTIONS: [&str; 2] =
+    ["What is the capital of France? Answer in one sentence.", "Tell me a story about a fox."];
 
 fn engine(dir: &TempDir, draft: Option<(&str, DraftUse)>) -> LlamaEngine {
     let draft = draft.map(|(model, when)| DraftOptions { model: model.to_owned(), when });
@@ -43,7 +39,7 @@ fn drawn(question: &str, seed: i64) -> GenerateRequest {
     GenerateRequest {
         temperature: Some(Temperature::new(0.7).expect("allowed")),
         sampling: Sampling { seed: Some(seed), ..Sampling::default() },
-        ..ask(question, 32)
+        ..ask(question, 20)
     }
 }
 
@@ -56,7 +52,7 @@ fn told(generation: Generation) -> (String, Option<u64>) {
 async fn expect_same_answers(drafting: &LlamaEngine, plain: &LlamaEngine) {
     for question in QUESTIONS {
         // The second time, the prompt is in the memory, beside guesses.
-        for request in [ask(question, 32), drawn(question, 7)] {
+        for request in [ask(question, 20), drawn(question, 7)] {
             let expected = told(plain.generate(&request).await.expect("an answer"));
             assert_eq!(told(drafting.generate(&request).await.expect("an answer")), expected);
         }
@@ -78,10 +74,8 @@ async fn a_model_that_guesses_for_itself_is_nearly_always_right_and_changes_no_a
     std::os::unix::fs::symlink(real_model_file(), dir.path().join("draft.gguf")).expect("a link");
     let drafting = engine(&dir, Some(("draft", DraftUse::Always)));
     let plain = engine(&dir, None);
-    for question in [QUESTIONS[1], QUESTIONS[3]] {
-        let expected = told(plain.generate(&ask(question, 60)).await.expect("an answer"));
-        assert_eq!(told(drafting.generate(&ask(question, 60)).await.expect("an answer")), expected);
-    }
+    let expected = told(plain.generate(&ask(QUESTIONS[1], 80)).await.expect("an answer"));
+    assert_eq!(told(drafting.generate(&ask(QUESTIONS[1], 80)).await.expect("an answer")), expected);
     let (guessed, right) = drafting.drafted_tokens();
     assert!(guessed > 60 && right * 100 >= guessed * 95, "{right} of {guessed}");
     expect_same_answers(&drafting, &plain).await;

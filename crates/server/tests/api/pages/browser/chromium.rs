@@ -44,7 +44,7 @@ const HOLD_REQUESTS: &str = "{
     };
 }";
 
-const FLAGS: [&str; 10] = [
+const FLAGS: [&str; 13] = [
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
@@ -55,6 +55,10 @@ const FLAGS: [&str; 10] = [
     "--disable-sync",
     "--no-first-run",
     "--hide-scrollbars",
+    // Fewer processes: a third of the time of a start.
+    "--in-process-gpu",
+    "--no-zygote",
+    "--enable-features=NetworkServiceInProcess2",
 ];
 
 /// The settings of the browser: screen, colour scheme, language.

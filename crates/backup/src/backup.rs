@@ -290,5 +290,5 @@ fn read_manifest(archive: &mut ZipArchive<File>, path: &Path) -> Result<BackupMa
 }
 
 #[cfg(test)]
-#[path = "archive_tests.rs"]
+#[path = "backup_tests.rs"]
 mod tests;
