@@ -49,7 +49,12 @@ absolute() {
 # that, an installation that has begun is finished, and no other begins.
 begin_parts() {
     say 'fetching test parts meanwhile'
-    { install_containers; install_headless_shell; "$python" "$root/tests/parts/install.py" "$cache/parts"; } >"$cache/parts.log" 2>&1 &
+    {
+        if may_install_unasked; then (install_missing list_needs_of_testing); fi
+        install_containers
+        install_headless_shell
+        "$python" "$root/tests/parts/install.py" "$cache/parts"
+    } >"$cache/parts.log" 2>&1 &
     parts_fetch=$!
     trap 'kill "$parts_fetch" 2>/dev/null || true' EXIT
 }
@@ -57,6 +62,7 @@ begin_parts() {
 finish_parts() {
     wait "$parts_fetch" || true
     trap - EXIT
+    install_missing list_needs_of_testing
     install_containers
     install_headless_shell
     install_parts

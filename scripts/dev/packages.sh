@@ -100,8 +100,11 @@ list_needs_of_building() {
     need 'CA certificates'    have_certificates   ca-certificates       -
     need 'git'                'have git'          git                   git
 }
-list_needs_of_testing() {
+list_needs_of_python() {
     need 'Python 3.11 with venv' have_python      'python3 python3-venv' python3
+}
+list_needs_of_testing() {
+    list_needs_of_python
     need 'bubblewrap'         have_bubblewrap     bubblewrap            -
     need 'iproute2'           have_ip             iproute2              -
     need 'ssh-keygen'         'have ssh-keygen'   openssh-client        openssh
@@ -109,9 +112,6 @@ list_needs_of_testing() {
     need 'Tesseract'          'have tesseract'    'tesseract-ocr tesseract-ocr-eng' tesseract
     need 'Dovecot'            have_dovecot        dovecot-imapd         dovecot
     need 'Chromium with chromedriver' have_browser "$(browser_packages)" 'google-chrome chromedriver'
-}
-list_needs_of_clients() {
-    need 'Python 3.11 with venv' have_python      'python3 python3-venv' python3
 }
 list_needs_of_packages() {
     need 'podman'             'have podman'       podman                -
@@ -126,15 +126,15 @@ list_needs_of_proxy() {
     need 'nginx'              have_nginx          nginx-light           nginx
 }
 list_needs_of_proxy_peers() {
-    need 'Python 3.11 with venv' have_python      'python3 python3-venv' python3
+    list_needs_of_python
     need 'npm'                'have npm'          'nodejs npm'          node
 }
 list_needs_of_database() {
-    need 'Python 3.11 with venv' have_python      'python3 python3-venv' python3
+    list_needs_of_python
     need 'nginx'              have_nginx          nginx-light           nginx
 }
 list_needs_of_embedded() {
-    need 'Python 3.11 with venv' have_python      'python3 python3-venv' python3
+    list_needs_of_python
 }
 list_needs_of_pages() {
     need 'Chromium with chromedriver' have_browser "$(browser_packages)" 'google-chrome chromedriver'
@@ -175,6 +175,11 @@ install_with_apt() {
         $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
 }
 
+# Whether packages can be installed without a question for a password.
+may_install_unasked() {
+    have apt-get && { [ "$(id -u)" = 0 ] || { have sudo && sudo -n true 2>/dev/null; }; }
+}
+
 # Podman is optional: if it cannot be installed, the tests use a fake.
 install_containers() {
     if [ "$(uname -s)" != Linux ] || have_containers; then return; fi
@@ -192,11 +197,8 @@ install_headless_shell() {
 install_optional() {
     local otherwise=$1 as_root=''
     shift
-    have apt-get || return 0
-    if [ "$(id -u)" != 0 ]; then
-        if ! have sudo || ! sudo -n true 2>/dev/null; then return; fi
-        as_root='sudo -n'
-    fi
+    may_install_unasked || return 0
+    if [ "$(id -u)" != 0 ]; then as_root='sudo -n'; fi
     say "installing $* with apt-get"
     # shellcheck disable=SC2086
     if ! { $as_root apt-get -o Acquire::http::Timeout=20 update -qq &&

@@ -31,7 +31,10 @@ cmd_test() {
         return
         ;;
     esac
-    install_missing list_needs_of_building list_needs_of_testing
+    local needs=(list_needs_of_building list_needs_of_python)
+    # A question for a password comes at once, not after the build.
+    may_install_unasked || needs+=(list_needs_of_testing)
+    install_missing "${needs[@]}"
     ensure_rust
     cd "$root"
     use_clippy
@@ -93,7 +96,7 @@ put_files_of_tests_in_memory() {
 
 # Separate from the other tests, because the clients are large and change independently of Hob.
 test_clients() {
-    install_missing list_needs_of_building list_needs_of_clients
+    install_missing list_needs_of_building list_needs_of_python
     ensure_rust
     step 'test parts' install_parts
     cd "$root"
@@ -109,7 +112,7 @@ test_fuzz() {
 }
 
 cmd_fuzz() {
-    install_missing list_needs_of_building list_needs_of_clients
+    install_missing list_needs_of_building list_needs_of_python
     ensure_rust
     "$python" "$root/tests/fuzz/run.py" "$cache/fuzz" "$@"
 }
