@@ -50,11 +50,13 @@ absolute() {
 begin_parts() {
     say 'fetching test parts meanwhile'
     {
-        if may_install_unasked; then (install_missing list_needs_of_testing); fi
+        # In a shell of its own, which ends if it fails.
+        (install_missing list_needs_of_testing) ||
+            say "packages of tests cannot be installed, so ./dev test will fail after the build; see $cache/parts.log" 2>&3
         install_containers
         install_headless_shell
         "$python" "$root/tests/parts/install.py" "$cache/parts"
-    } >"$cache/parts.log" 2>&1 &
+    } 3>&2 >"$cache/parts.log" 2>&1 &
     parts_fetch=$!
     trap 'kill "$parts_fetch" 2>/dev/null || true' EXIT
 }

@@ -18,7 +18,10 @@ readonly program_as_for_tests='--workspace --bins --example config_example'
 # all libraries a second time, because they store them in another form.
 use_clippy() {
     ensure_lint_tools
-    export RUSTC_WORKSPACE_WRAPPER=$root/scripts/dev/rustc_or_clippy
+    # At one path for all checkouts, because Cargo keeps what each path has compiled.
+    local compiler=$CARGO_TARGET_DIR/rustc_or_clippy
+    cmp -s "$root/scripts/dev/rustc_or_clippy" "$compiler" || cp "$root/scripts/dev/rustc_or_clippy" "$compiler"
+    export RUSTC_WORKSPACE_WRAPPER=$compiler
     # The form in which cargo-clippy gives '-D warnings' to clippy-driver.
     export CLIPPY_ARGS='-Dwarnings__CLIPPY_HACKERY__'
 }

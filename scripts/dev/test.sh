@@ -31,9 +31,13 @@ cmd_test() {
         return
         ;;
     esac
-    local needs=(list_needs_of_building list_needs_of_python)
-    # A question for a password comes at once, not after the build.
-    may_install_unasked || needs+=(list_needs_of_testing)
+    local needs=(list_needs_of_building list_needs_of_testing)
+    note_missing list_needs_of_testing
+    # A question for a password comes at once, not during the build.
+    if [ -n "$missing_names" ] && may_install_unasked; then
+        say "installing while the compiler works: $missing_names"
+        needs=(list_needs_of_building list_needs_of_python)
+    fi
     install_missing "${needs[@]}"
     ensure_rust
     cd "$root"

@@ -45,7 +45,7 @@ endif()
 function(hob_join_sources)
     get_target_property(sources llama SOURCES)
     list(FILTER sources INCLUDE REGEX "^[a-z0-9-]+\\.cpp$")
-    # It has a function of the same name as llama-graph.cpp.
+    # It and llama-graph.cpp each have a function dsv4_plan_positions.
     list(REMOVE_ITEM sources llama-kv-cache-dsv4.cpp)
     list(TRANSFORM sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/src/)
     set_source_files_properties(${sources} TARGET_DIRECTORY llama PROPERTIES SKIP_UNITY_BUILD_INCLUSION OFF)

@@ -77,7 +77,7 @@ async fn a_model_that_guesses_for_itself_is_nearly_always_right_and_changes_no_a
     let expected = told(plain.generate(&ask(QUESTIONS[1], 80)).await.expect("an answer"));
     assert_eq!(told(drafting.generate(&ask(QUESTIONS[1], 80)).await.expect("an answer")), expected);
     let (guessed, right) = drafting.drafted_tokens();
-    assert!(guessed > 60 && right * 100 >= guessed * 95, "{right} of {guessed}");
+    assert!(guessed > 40 && right * 100 >= guessed * 95, "{right} of {guessed}");
     expect_same_answers(&drafting, &plain).await;
     assert_eq!(plain.drafted_tokens(), (0, 0));
 }

@@ -1,4 +1,4 @@
-// The state of the server: whether it answers, whether its engine answers, and when its models are to be listed anew.
+// The state of the server: whether it answers, whether its engine answers, and when to list its models again.
 
 const LOOK_AGAIN_MS = 3_000; // while something is missing
 const TIMEOUT_MS = 8_000;
